@@ -50,6 +50,12 @@ class Connector:
 _BUILT_IN: Final[dict[str, Connector]] = {
     "blackhole": Connector(sink="flowsql_connectors.blackhole:BlackholeSinkFactory"),
     "datagen": Connector(source="flowsql_connectors.datagen.source:DatagenSourceFactory"),
+    "delta": Connector(
+        source="flowsql_connectors.lakes.delta.factory:DeltaSourceFactory",
+        sink="flowsql_connectors.lakes.delta.factory:DeltaSinkFactory",
+        location="table-path",
+        infers=True,
+    ),
     "filesystem": Connector(
         source="flowsql_connectors.filesystem.factory:FileSourceFactory",
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
@@ -61,6 +67,12 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "http": Connector(
         source="flowsql_connectors.http.factory:HttpSourceFactory",
         sink="flowsql_connectors.http.factory:HttpSinkFactory",
+    ),
+    "iceberg": Connector(
+        source="flowsql_connectors.lakes.iceberg.factory:IcebergSourceFactory",
+        sink="flowsql_connectors.lakes.iceberg.factory:IcebergSinkFactory",
+        catalog="flowsql_connectors.lakes.iceberg.factory:IcebergCatalogFactory",
+        infers=True,
     ),
     "jdbc": Connector(
         source="flowsql_connectors.jdbc.factory:JdbcSourceFactory",
@@ -250,6 +262,16 @@ def spark_view(table: TableSpec) -> str | None:
 def spark_reader(table: TableSpec) -> SparkReader | None:
     """Spark's own reader of the rows of a table, if there is one."""
     return source_factory(_identifier(table)).spark_reader(table)
+
+
+def as_of(table: TableSpec, moment_ms: int) -> tuple[tuple[str, str], ...] | None:
+    """Options that make a scan give the rows that a table had at a time; None where nobody keeps them."""
+    connector = _known(table)
+    return (
+        None
+        if connector is None or connector.source is None
+        else source_factory(_identifier(table)).as_of(table, moment_ms)
+    )
 
 
 def table_reference(table: TableSpec) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from flowsql_core.record import record
 from flowsql_core.types.logical import LogicalType, quote_identifier
@@ -235,4 +235,21 @@ class Catalog(Protocol):
 
     def drop_function(self, database: str, name: str) -> None:
         """Remove a function."""
+        ...
+
+
+@runtime_checkable
+class TableKeeper(Protocol):
+    """A catalog whose tables are more than their definitions: rows go with a table that is dropped and put anew."""
+
+    def rename(self, database: str, name: str, new_name: str) -> None:
+        """Give a table another name; it keeps all that it is."""
+        ...
+
+    def completed(self, database: str, name: str, table: CatalogTable) -> CatalogTable:
+        """A new table as :meth:`Catalog.get` will give it once it is put.
+
+        Raises:
+            BindError: the catalog cannot keep it.
+        """
         ...

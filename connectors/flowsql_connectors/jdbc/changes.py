@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.jdbc.database import Changes
+from flowsql_connectors.keyed_changes import last_of_each
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.column_bytes import joined
@@ -29,19 +28,8 @@ def reduced(batches: Sequence[ChangelogBatch], keys: Sequence[int]) -> Changes:
     kinds = np.concatenate(
         [np.zeros(batch.num_rows, np.uint8) if batch.kinds is None else batch.kinds for batch in batches]
     )
-    last = _last_of_each([columns[key] for key in keys])
+    last = last_of_each([columns[key] for key in keys])
     # A row that a filter lets pass no longer ends with its -U.
     gone = (kinds[last] == DELETE) | (kinds[last] == UPDATE_BEFORE)
     kept, deleted = pa.array(last[~gone]), pa.array(last[gone])
     return Changes([pc.take(column, kept) for column in columns], [pc.take(columns[key], deleted) for key in keys])
-
-
-def _last_of_each(keys: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Where each combination of values stands last, rising."""
-    n = len(keys[0])
-    codes = np.zeros(n, np.int64)
-    for column in keys:
-        numbers = np.asarray(column.dictionary_encode(null_encoding="encode").indices, np.int64)
-        # Numbered anew for each column, so that the product stays small.
-        codes = np.unique(codes * (int(numbers.max(initial=0)) + 1) + numbers, return_inverse=True)[1]
-    return np.sort(n - 1 - np.unique(codes[::-1], return_index=True)[1])

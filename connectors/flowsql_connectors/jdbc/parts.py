@@ -84,15 +84,17 @@ def _bound(text: str, type_: t.LogicalType, key: str, column: str) -> int:
     )
 
 
-def encode(index: int, rows: int) -> Split:
-    """A part with the number of rows that were read of it."""
-    return Split(f"part-{index:05d}", json.dumps({"part": index, "rows": rows}).encode())
+class PartCode:
+    """Parts by their numbers."""
 
+    def encode(self, part: int, rows: int) -> Split:
+        """A part with the number of rows that were read of it."""
+        return Split(f"part-{part:05d}", json.dumps({"part": part, "rows": rows}).encode())
 
-def decode(split: Split) -> tuple[int, int]:
-    """Number of the part, and of rows read."""
-    data = json.loads(split.data)
-    return int(data["part"]), int(data["rows"])
+    def decode(self, split: Split) -> tuple[int, int]:
+        """Number of the part, and of rows read."""
+        data = json.loads(split.data)
+        return int(data["part"]), int(data["rows"])
 
 
 class PartEnumerator(SplitEnumerator):
@@ -103,6 +105,8 @@ class PartEnumerator(SplitEnumerator):
 
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
         """One part behind another to the subtasks."""
+        code = PartCode()
         return [
-            [encode(index, 0) for index in range(subtask, self._count, parallelism)] for subtask in range(parallelism)
+            [code.encode(index, 0) for index in range(subtask, self._count, parallelism)]
+            for subtask in range(parallelism)
         ]

@@ -23,10 +23,10 @@ from flowsql_connectors.jdbc.options import (
     checked,
     has_spark_driver,
 )
-from flowsql_connectors.jdbc.parts import Part, PartEnumerator, parts_of
-from flowsql_connectors.jdbc.reader import PartReader
+from flowsql_connectors.jdbc.parts import Part, PartCode, PartEnumerator, parts_of
 from flowsql_connectors.lookup.options import cache_of
 from flowsql_connectors.options import OptionValues
+from flowsql_connectors.spi.fetching import FetchingReader
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
 from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator
 from flowsql_core.expr import Expr
@@ -124,7 +124,16 @@ class JdbcSource(LookupTableSource):
         """A reader with a connection of its own."""
         batch_rows = self._values.get(FETCH)
         reading = _Reading(self._dialect(), self._login, self._scan, self._parts, self._values)
-        return PartReader(reading.part, reading.close, self._scan.output, batch_rows or None, self._scan.limit, context)
+        return FetchingReader(
+            PartCode(),
+            reading.part,
+            reading.close,
+            self._scan.output,
+            batch_rows or None,
+            self._scan.limit,
+            context,
+            "jdbc-reader",
+        )
 
     def _dialect(self) -> Dialect:
         return dialect_of(self._login.address.scheme)
@@ -144,7 +153,7 @@ class _Reading:
         self._database: Database | None = None
         self._native: dict[str, NativeColumn] = {}
 
-    def part(self, index: int) -> Iterator[Sequence[Any]]:
+    def part(self, index: int) -> Iterator[tuple[Sequence[Any], int]]:
         """Batches of a part."""
         scan, table = self._scan, self._values.get(TABLE)
         if self._database is None:
@@ -170,7 +179,8 @@ class _Reading:
             query += " WHERE " + " AND ".join(conditions)
         if scan.limit is not None:
             query += f" LIMIT {scan.limit}"
-        yield from self._database.read(query, scan.output, self._values.get(FETCH))
+        for columns in self._database.read(query, scan.output, self._values.get(FETCH)):
+            yield columns, len(columns[0]) if columns else 0
 
     def close(self) -> None:
         """End transaction and connection."""

@@ -329,6 +329,17 @@ class SourceFactory(ABC):
         """Keys of the options that a call of the connector's table function gives, in their order."""
         return ()
 
+    def as_of(self, table: TableSpec, moment_ms: int) -> tuple[tuple[str, str], ...] | None:
+        """Options that make a scan give the rows that a table had at a time.
+
+        Args:
+            moment_ms: milliseconds since the epoch.
+
+        Returns:
+            Those that win over the table's own; None where nobody keeps what tables held.
+        """
+        return None
+
     def discovered(self, table: TableSpec) -> TableSpec:
         """A table that nobody declared, with the columns that its options lead to, and options that stay true.
 

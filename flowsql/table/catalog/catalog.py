@@ -168,6 +168,9 @@ class Catalog:
         renamed = ObjectPath(database, new_table_name)
         if self.table_exists(renamed):
             raise self._table_there(renamed)
+        if isinstance(self._store, core.TableKeeper):
+            self._store.rename(database, name, new_table_name)
+            return
         details = self._store.details(database, name)
         self._store.put(database, new_table_name, found)
         self._store.put_details(database, new_table_name, details)

@@ -9,7 +9,8 @@ from flowsql_core.secrets.placeholders import is_placeholder
 
 HIDDEN: Final = "******"
 _SECRET: Final = re.compile(
-    r"(^|[.\-_])(password|passwd|secret|token|secret-key|api-?key|authorization|cookie|sasl\.jaas\.config)$",
+    r"(^|[.\-_])(password|passwd|secret|token|secret-key|api-?key|authorization|cookie|sasl\.jaas\.config|credential"
+    r"|connection-string|(secret[\-_])?access[\-_]key([\-_]id)?|account[\-_]key|sas[\-_]key)$",
     re.IGNORECASE,
 )
 

@@ -15,6 +15,7 @@ from flowsql_core.catalog import (
     CatalogTable,
     CatalogView,
     ObjectPath,
+    TableKeeper,
 )
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.record import record
@@ -313,8 +314,15 @@ class CatalogManager:
                 return False
             error = existing_object(f"{path.database}.{path.name}", path.catalog)
             raise BindError(error.code, error.message, at)
+        if replace and isinstance(store, TableKeeper) and store.get(path.database, path.name) is not None:
+            store.drop(path.database, path.name)
         store.put(path.database, path.name, value)
         return True
+
+    def completed(self, path: ObjectPath, table: CatalogTable) -> CatalogTable:
+        """A table that is to be created, as it will be once its catalog keeps it."""
+        store = self.find_catalog(path.catalog)
+        return store.completed(path.database, path.name, table) if isinstance(store, TableKeeper) else table
 
     def existing_catalog(self, name: str, at: Span | None = None) -> Catalog:
         """A catalog that a statement changes; BindError when there is none."""
@@ -346,6 +354,11 @@ class CatalogManager:
             self._temporary[target] = changed
             return
         store = self.catalog(path.catalog)
+        if target != path and isinstance(store, TableKeeper):
+            store.rename(path.database, path.name, target.name)
+            if value is not None:
+                store.put(target.database, target.name, value)
+            return
         details = store.details(path.database, path.name) if target != path else None
         if target != path:
             store.drop(path.database, path.name)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
@@ -31,6 +30,7 @@ from flowsql_connectors.filesystem.partitions.policy import (
 )
 from flowsql_connectors.filesystem.partitions.time_extractor import PartitionTimeExtractor, time_extractor
 from flowsql_connectors.options import OptionValues
+from flowsql_connectors.partition_runs import combined, runs_of, taken_apart
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
@@ -60,21 +60,10 @@ class Partitioner:
         if not self._keys:
             return None, [("", 0, num_rows)]
         levels = [self._level(columns, index, key) for index, key in self._keys]
-        numbers = np.zeros(num_rows, dtype=np.int64)
-        for codes, names in levels:
-            numbers = numbers * len(names) + codes
+        numbers = combined([(codes, len(names)) for codes, names in levels], num_rows)
         # Folders in the order in which they first appear.
-        encoded = pc.dictionary_encode(pa.array(numbers))
-        codes = values_and_validity(encoded.indices)[0]
-        order = None
-        if (codes[1:] < codes[:-1]).any():
-            by_code = np.argsort(codes, kind="stable")
-            order, codes = pa.array(by_code), codes[by_code]
-        borders = np.flatnonzero(np.diff(codes)) + 1
-        starts = [0, *borders.tolist()]
-        stops = [*borders.tolist(), num_rows]
-        folders = [_folder(levels, encoded.dictionary[int(codes[start])].as_py()) for start in starts]
-        return order, list(zip(folders, starts, stops, strict=True))
+        order, runs = runs_of(numbers)
+        return order, [(_folder([names for _, names in levels], number), start, stop) for number, start, stop in runs]
 
     def _level(self, columns: Sequence[Any], index: int, key: str) -> tuple[Any, list[str]]:
         """For each row the number of its folder on one level, and the names of those folders."""
@@ -92,13 +81,10 @@ class Partitioner:
         return values_and_validity(encoded.indices)[0], names
 
 
-def _folder(levels: list[tuple[Any, list[str]]], number: int) -> str:
+def _folder(levels: Sequence[list[str]], number: int) -> str:
     """The path behind a number that was made of the numbers of the levels."""
-    parts = []
-    for _, names in reversed(levels):
-        number, at = divmod(number, len(names))
-        parts.append(names[at])
-    return "/".join(reversed(parts))
+    places = taken_apart(number, [len(names) for names in levels])
+    return "/".join(names[at] for names, at in zip(levels, places, strict=True))
 
 
 @record

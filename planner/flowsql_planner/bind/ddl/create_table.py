@@ -37,6 +37,8 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
     if rel is not None:
         builder.take_query_columns(rel)
     table = builder.build()
+    if not node.temporary:
+        table = context.catalogs.completed(path, table)
     create = op.CreateTable(path, table, node.temporary, node.if_not_exists, replaces, node.span)
     if rel is None:
         return create

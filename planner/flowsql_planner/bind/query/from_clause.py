@@ -26,6 +26,7 @@ from flowsql_planner.bind.query.table import bind_resolved, find_table, hinted_o
 from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
 from flowsql_planner.bind.sql_text.expand_names import path_of
+from flowsql_planner.catalog.schema import Options
 from flowsql_planner.logical.nodes import Apply, Filter, Join, Project, Rel, TemporalJoin
 from flowsql_planner.logical.rewrite import refs, unique_names
 
@@ -111,8 +112,13 @@ def _derived(rel: Rel, query: ast.Query, alias: ast.TableAlias | None) -> Bound:
     return _aliased(rel, alias)
 
 
-def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span) -> Rel:
-    """A common table, or a table or view of the catalogs."""
+def bind_named(
+    env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span, moment: Options = ()
+) -> Rel:
+    """A common table, or a table or view of the catalogs.
+
+    ``moment``: options of FOR SYSTEM_TIME AS OF.
+    """
     common = _common_table(env, name)
     if common is not None:
         return common
@@ -123,7 +129,7 @@ def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ..
     if env.context.expansions is not None:
         whole = everywhere(name) if isinstance(name, ast.FileName) else path_of(found.path.parts, name)
         env.context.expansions[id(name)] = (whole,)
-    return bind_resolved(env.context, found, hints, span, env.bind_view)
+    return bind_resolved(env.context, found, hints, span, env.bind_view, moment)
 
 
 def _common_table(env: Environment, name: ast.Identifier) -> Rel | None:
@@ -136,9 +142,15 @@ def _bind_table_ref(env: Environment, node: ast.TableRef, *, joined: bool = Fals
     """``joined``: it is the right side of a join, where the time of FOR SYSTEM_TIME AS OF may be that of a left row."""
     if node.extended:
         raise NotSupportedYetError("EXTEND", node.span)
+    moment: Options = ()
     if node.period is not None and not joined:
-        raise time_travel(node)
-    rel = bind_named(env, node.name, node.hints, node.name.span)
+        if not isinstance(node.name, ast.FileName) and _common_table(env, node.name) is not None:
+            raise time_travel(node)
+        # Loaded by the queries that have it only.
+        from flowsql_planner.bind.query.moment import bind_moment
+
+        moment = bind_moment(env.context, node)
+    rel = bind_named(env, node.name, node.hints, node.name.span, moment)
     if node.alias is not None:
         return _aliased(rel, node.alias)
     called = alias_of(node.name) if isinstance(node.name, ast.FileName) else node.name.last.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowsql_core.errors import BindError
-from flowsql_core.expr import InputRef, input_refs
+from flowsql_core.expr import Expr, InputRef, input_refs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -49,11 +49,7 @@ def bind_period(context: BindContext, node: ast.Expression, left: Scope, right: 
         )
     found = ExpressionBinder(context, left, "FOR SYSTEM_TIME AS OF").bind(node)
     if not isinstance(found.type, TimestampType | TimestampLtzType):
-        raise BindError(
-            "temporal-join-time",
-            f"The system time period specification expects Timestamp type but is '{found.type.as_nullable()}'",
-            node.span,
-        )
+        raise no_moment(found, node.span)
     if not input_refs(found):
         raise time_travel(right)
     if not isinstance(found, InputRef) or not is_time_attribute(found.type):
@@ -66,8 +62,17 @@ def bind_period(context: BindContext, node: ast.Expression, left: Scope, right: 
     return Period(found)
 
 
+def no_moment(found: Expr, span: Span) -> BindError:
+    """The error for a time that is none."""
+    return BindError(
+        "temporal-join-time",
+        f"The system time period specification expects Timestamp type but is '{found.type.as_nullable()}'",
+        span,
+    )
+
+
 def time_travel(node: ast.TableRef) -> BindError:
-    """FOR SYSTEM_TIME AS OF a constant: catalogs keep no old tables."""
+    """FOR SYSTEM_TIME AS OF a constant of a table that keeps no old rows, or in a join."""
     span: Span = node.span
     return BindError(
         "time-travel",

@@ -94,10 +94,15 @@ def _no_object(missing: str, within: str | None, name: ast.Identifier, known: It
 
 
 def bind_resolved(
-    context: BindContext, found: Resolved, hints: Sequence[ast.Hint], span: Span, bind_view: ViewBinder
+    context: BindContext,
+    found: Resolved,
+    hints: Sequence[ast.Hint],
+    span: Span,
+    bind_view: ViewBinder,
+    moment: Options = (),
 ) -> Rel:
-    """The plan that reads a table or view."""
-    options = hinted_options(context, hints)
+    """The plan that reads a table or view; ``moment``: options of FOR SYSTEM_TIME AS OF."""
+    options = (*hinted_options(context, hints), *moment)
     if isinstance(found.value, CatalogTable):
         return bind_table(context, found.path, found.value, options, span)
     if options:

@@ -9,6 +9,7 @@ from typing import assert_never
 from flowsql_compute.functions.registry import definitions, is_aggregate
 from flowsql_core.catalog import Catalog, CatalogObject, CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.secrets.shown import shown_value
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -171,7 +172,7 @@ def _describe_catalog(context: BindContext, node: ast.Describe) -> Rows:
     options = dict(descriptor.options)
     rows = [("name", name), ("type", options.pop("type", None)), ("comment", descriptor.comment)]
     if node.extended:
-        rows += [(f"option:{key}", value) for key, value in sorted(options.items())]
+        rows += [(f"option:{key}", shown_value(key, value)) for key, value in sorted(options.items())]
     return _infos(rows)
 
 
@@ -180,7 +181,7 @@ def _describe_database(context: BindContext, node: ast.Describe) -> Rows:
     database = context.catalogs.require_database(catalog, name, node.name.span)
     rows = [("catalog", catalog), ("name", name), ("comment", database.comment)]
     if node.extended:
-        rows += [(f"option:{key}", value) for key, value in sorted(database.properties.items())]
+        rows += [(f"option:{key}", shown_value(key, value)) for key, value in sorted(database.properties.items())]
     return _infos(rows)
 
 

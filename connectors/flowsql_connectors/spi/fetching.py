@@ -1,63 +1,81 @@
-"""Reading parts of a table: a thread asks the database, polling cuts what came into batches."""
+"""Readers whose splits a thread reads one after another, rows of each in one order; polling cuts them into batches."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from flowsql_connectors.jdbc.parts import decode, encode
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 
+P = TypeVar("P")
+
 #: Batches that wait to be polled.
 _QUEUE: Final = 8
 
 
+class SplitCode(Protocol[P]):
+    """Parts of the input with the number of rows that were read of them, as splits."""
+
+    def encode(self, part: P, rows: int) -> Split:
+        """The split of a part."""
+        ...
+
+    def decode(self, split: Split) -> tuple[P, int]:
+        """The part of a split, and the rows read."""
+        ...
+
+
 @record
 class _Piece:
-    """Rows of a part; none at its end."""
+    """Rows of a split; none at its end."""
 
-    part: int
+    split_id: str
     columns: Sequence[Any] | None
     rows: int = 0
 
 
-class PartReader(SourceReader):
-    """Reads the parts of one subtask one after another.
+class FetchingReader(SourceReader, Generic[P]):
+    """Reads the splits of one subtask one after another.
 
     Args:
-        read: batches of a part; called in the reader's thread.
+        code: parts as splits.
+        read: columns of a part and their number of rows, the same ones at every call; called in the reader's thread.
         batch_rows: most rows of a batch; None: as many as polling takes.
         limit: rows that suffice.
         release: ends what ``read`` has open; called in the reader's thread.
+        name: of the thread.
     """
 
     def __init__(
         self,
-        read: Callable[[int], Iterator[Sequence[Any]]],
+        code: SplitCode[P],
+        read: Callable[[P], Iterator[tuple[Sequence[Any], int]]],
         release: Callable[[], None],
         output: Schema,
         batch_rows: int | None,
         limit: int | None,
         context: ReaderContext,
+        name: str,
     ) -> None:
+        self._code = code
         self._read = read
         self._release = release
         self._batch_rows = batch_rows
         self._rows_left = limit
         self._empty = ChangelogBatch.of(tuple(pa.nulls(0, to_arrow(column.type)) for column in output), num_rows=0)
-        self._name = f"jdbc-reader-{context.subtask}"
+        self._name = f"{name}-{context.subtask}"
         self._changed = threading.Condition()
-        #: Rows polled of each part that is not finished.
-        self._polled: dict[int, int] = {}
-        self._to_read: deque[tuple[int, int]] = deque()
+        #: Each split that is not finished, and the rows polled of it.
+        self._polled: dict[str, tuple[P, int]] = {}
+        self._to_read: deque[tuple[str, P, int]] = deque()
         self._pieces: deque[_Piece | BaseException] = deque()
         self._no_more = False
         self._closed = False
@@ -67,16 +85,20 @@ class PartReader(SourceReader):
         self._offset = 0
 
     def add_splits(self, splits: list[Split]) -> None:
-        """Take over parts and start to read."""
+        """Take over splits and start to read."""
         with self._changed:
             for split in splits:
-                part, rows = decode(split)
-                self._polled[part] = rows
-                self._to_read.append((part, rows))
+                part, rows = self._code.decode(split)
+                self._polled[split.id] = (part, rows)
+                self._to_read.append((split.id, part, rows))
             if splits and self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def caught_up(self) -> bool:
+        """Whether no split is left."""
+        return not self._polled
 
     def no_more_splits(self) -> None:
         """END follows the last row."""
@@ -94,19 +116,19 @@ class PartReader(SourceReader):
         if piece is None:
             with self._changed:
                 return ReadStatus.END if self._no_more and not self._polled else ReadStatus.NOTHING_NOW
-        name = encode(piece.part, 0).id
         if piece.columns is None:
-            del self._polled[piece.part]
-            return SplitBatch(name, self._empty, finished=True)
+            del self._polled[piece.split_id]
+            return SplitBatch(piece.split_id, self._empty, finished=True)
         rows = min(max_rows, piece.rows - self._offset, self._batch_rows or max_rows)
         if self._rows_left is not None:
             rows = min(rows, self._rows_left)
             self._rows_left -= rows
         columns = tuple(column.slice(self._offset, rows) for column in piece.columns)
-        self._polled[piece.part] += rows
+        part, polled = self._polled[piece.split_id]
+        self._polled[piece.split_id] = (part, polled + rows)
         self._offset += rows
         self._current = piece if self._offset < piece.rows else None
-        return SplitBatch(name, ChangelogBatch.of(columns, num_rows=rows))
+        return SplitBatch(piece.split_id, ChangelogBatch.of(columns, num_rows=rows))
 
     def _take(self) -> _Piece | None:
         with self._changed:
@@ -128,11 +150,11 @@ class PartReader(SourceReader):
             wake()
 
     def snapshot(self) -> list[Split]:
-        """Unfinished parts with the rows that were polled of them."""
-        return [encode(part, rows) for part, rows in self._polled.items()]
+        """Unfinished splits with the rows that were polled of them."""
+        return [self._code.encode(part, rows) for part, rows in self._polled.values()]
 
     def close(self) -> None:
-        """Stop the thread, which releases its connection."""
+        """Stop the thread, which releases what it has open."""
         with self._changed:
             self._closed = True
             self._pieces.clear()
@@ -145,23 +167,22 @@ class PartReader(SourceReader):
     def _run(self) -> None:
         try:
             while (begun := self._next()) is not None:
-                part, skip = begun
-                for columns in self._read(part):
-                    rows = len(columns[0]) if columns else 0
+                split_id, part, skip = begun
+                for columns, rows in self._read(part):
                     dropped = min(skip, rows)
                     skip -= dropped
                     if dropped < rows:
                         rest = [column.slice(dropped) for column in columns] if dropped else columns
-                        if not self._put(_Piece(part, rest, rows - dropped)):
+                        if not self._put(_Piece(split_id, rest, rows - dropped)):
                             return
-                if not self._put(_Piece(part, None)):
+                if not self._put(_Piece(split_id, None)):
                     return
         except BaseException as error:  # raised again where it is polled
             self._put(error)
         finally:
             self._release()
 
-    def _next(self) -> tuple[int, int] | None:
+    def _next(self) -> tuple[str, P, int] | None:
         with self._changed:
             while not self._to_read and not self._closed and not self._no_more:
                 self._changed.wait()

@@ -1,0 +1,1 @@
+"""``delta``: tables of Delta Lake, over deltalake."""

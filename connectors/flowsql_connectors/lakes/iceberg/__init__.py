@@ -1,0 +1,1 @@
+"""``iceberg``: tables and catalogs of Apache Iceberg, over pyiceberg."""
