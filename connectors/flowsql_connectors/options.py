@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
+from flowsql_core.secrets.shown import shown_value
 
 T = TypeVar("T")
 
@@ -34,9 +35,13 @@ class ConnectorOption(Generic[T]):
         except ValueError as error:
             reason = str(error)
             if reason.startswith(_PYTHON_WORDS):
-                reason = f'For input string: "{text}"'
+                reason = f'For input string: "{shown_value(self.key, text)}"'
             # What names its option itself stands alone, as in Flink.
-            head = "" if f"'{self.key}'" in reason else f"Could not parse value '{text}' for key '{self.key}'.\n"
+            head = (
+                ""
+                if f"'{self.key}'" in reason
+                else (f"Could not parse value '{shown_value(self.key, text)}' for key '{self.key}'.\n")
+            )
             raise BindError("invalid-option-value", head + reason, hint=f"'{self.key}': {self.doc}") from error
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
 ENTRY_POINT_GROUP: Final = "flowsql.connectors"
+#: Types of catalogs without a connector of the same name: an entry point loads a CatalogFactory or a TableCatalog.
+CATALOG_GROUP: Final = "flowsql.catalogs"
 
 
 @record
@@ -33,7 +35,7 @@ class Connector:
 
     source: str | type | None = None
     sink: str | type | None = None
-    #: A ``CatalogFactory``: catalogs of a type of the same name.
+    #: A ``CatalogFactory`` or a ``TableCatalog``: catalogs of a type of the same name.
     catalog: str | type | None = None
     #: The option that names another table of the catalogs, if there is one: see ``SourceFactory.with_referenced``.
     table_reference: str | None = None
@@ -209,19 +211,29 @@ def sink_factory(identifier: str) -> SinkFactory:
 
 
 def catalog_types() -> list[str]:
-    """Types of catalogs that connectors have, sorted."""
-    built_in = {name for name, connector in (_BUILT_IN | _REGISTERED).items() if connector.catalog is not None}
-    return sorted(built_in)
+    """Types of catalogs that connectors and other packages have, sorted."""
+    known = {name for name, connector in (_BUILT_IN | _REGISTERED).items() if connector.catalog is not None}
+    return sorted({*known, *(point.name for point in _offered(CATALOG_GROUP))})
 
 
-def catalog_factory(identifier: str) -> CatalogFactory:
-    """The catalog factory of a connector; BindError for an unknown name or a connector without catalogs."""
-    connector = _find(identifier)
-    if connector.catalog is None:
-        raise BindError("connector-without-catalog", f"Connector '{identifier}' has no catalogs.")
-    factory = factory_of(identifier, connector.catalog)
+def catalog_factory(identifier: str) -> CatalogFactory | None:
+    """What makes catalogs of a type; None where nothing does.
+
+    Raises:
+        BindError: what another package offers under the name makes no catalogs.
+    """
+    known = _at_hand(identifier)
+    named: object = None if known is None else known.catalog
+    if named is None:
+        named = next((point.load() for point in _offered(CATALOG_GROUP) if point.name == identifier), None)
+    if named is None and known is None:
+        offered = _offer(identifier)
+        named = None if offered is None else offered.catalog
+    if named is None:
+        return None
+    factory = factory_of(identifier, named) if isinstance(named, str | type) else named
     if not isinstance(factory, CatalogFactory):
-        raise BindError("bad-connector", f"Connector '{identifier}': {connector.catalog} is not a CatalogFactory.")
+        raise BindError("bad-connector", f"Catalog type '{identifier}': {named} is no CatalogFactory or TableCatalog.")
     return factory
 
 
@@ -371,11 +383,11 @@ def _as_connector(loaded: object, name: str) -> Connector:
     raise BindError("bad-connector", f"Entry point '{name}' is no Connector, RowSource or BatchSink.")
 
 
-def _offered() -> EntryPoints:
-    """Connectors of other packages. Looked for when a name is not built in: the search is slow."""
+def _offered(group: str = ENTRY_POINT_GROUP) -> EntryPoints:
+    """What other packages offer. Looked for when a name is not built in: the search is slow."""
     from importlib.metadata import entry_points
 
-    return entry_points(group=ENTRY_POINT_GROUP)
+    return entry_points(group=group)
 
 
 def factory_of(identifier: str, named: str | type) -> object:
@@ -392,7 +404,7 @@ def factory_of(identifier: str, named: str | type) -> object:
             f"Connector '{identifier}' needs the Python module '{error.name}', which is not installed.",
             hint=f"pip install {error.name}",
         ) from error
-    if issubclass(kind, SourceFactory | SinkFactory):
+    if issubclass(kind, SourceFactory | SinkFactory | CatalogFactory):
         return kind()
     from flowsql_connectors.rowwise.base import BatchSink, RowSource
 
@@ -404,7 +416,9 @@ def factory_of(identifier: str, named: str | type) -> object:
         from flowsql_connectors.rowwise.sink import BatchSinkFactory
 
         return BatchSinkFactory(kind)
-    return kind()
+    from flowsql_connectors.rowwise.catalog import TableCatalog, TableCatalogFactory
+
+    return TableCatalogFactory(identifier, kind) if issubclass(kind, TableCatalog) else kind()
 
 
 def _imported(path: str) -> type:

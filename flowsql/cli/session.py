@@ -23,6 +23,7 @@ from flowsql.common.public_api import VERBOSE
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
 from flowsql_core.secrets.hidden import hidden
+from flowsql_core.secrets.shown import without_secrets
 from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Session:
                 if statement is None:
                     return
                 if self._echoes and not is_init:
-                    renderer.echo(source.text[statement.span.start : statement.span.end])
+                    renderer.echo(without_secrets(source.text[statement.span.start : statement.span.end]))
                 if is_init:
                     self.environment.check_initial(statement, source)
                 if isinstance(statement, ClientCommand):

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping, MutableMapping
 from typing import Self
 
+from flowsql_core.secrets.shown import shown_value
+
 
 class Configuration:
     """Texts by key. Numbers and truth values are kept as the texts that SET would take.
@@ -110,4 +112,4 @@ class Configuration:
         return hash(frozenset(self._values.items()))
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={value}" for key, value in self._values.items()) + "}"
+        return "{" + ", ".join(f"{key}={shown_value(key, value)}" for key, value in self._values.items()) + "}"

@@ -2,8 +2,8 @@
 
 Plain Python: :class:`RowSource` iterates over rows, :class:`BatchSink` takes batches. All that a connector can do:
 :class:`SourceFactory`, :class:`SinkFactory` and what they make (``flowsql_connectors.spi``). :func:`register` names a
-connector in this process; packages offer theirs under the entry point groups ``flowsql.connectors`` and
-``flowsql.formats``.
+connector in this process; packages offer theirs under the entry point groups ``flowsql.connectors``,
+``flowsql.formats`` and ``flowsql.catalogs``. Tables that appear by themselves: :class:`TableCatalog`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from flowsql_connectors.rowwise.base import BatchSink as BatchSink
     from flowsql_connectors.rowwise.base import DeclaredTable as DeclaredTable
     from flowsql_connectors.rowwise.base import RowSource as RowSource
+    from flowsql_connectors.rowwise.catalog import CatalogOptions as CatalogOptions
+    from flowsql_connectors.rowwise.catalog import ListedTable as ListedTable
+    from flowsql_connectors.rowwise.catalog import TableCatalog as TableCatalog
+    from flowsql_connectors.spi.catalog import CatalogFactory as CatalogFactory
     from flowsql_connectors.spi.sink import Committable as Committable
     from flowsql_connectors.spi.sink import Committer as Committer
     from flowsql_connectors.spi.sink import SinkFactory as SinkFactory
@@ -45,6 +49,8 @@ API_VERSION: Final = 1
 _HOMES = {
     "At": "flowsql_connectors.rowwise.base",
     "BatchSink": "flowsql_connectors.rowwise.base",
+    "CatalogFactory": "flowsql_connectors.spi.catalog",
+    "CatalogOptions": "flowsql_connectors.rowwise.catalog",
     "Committable": "flowsql_connectors.spi.sink",
     "Committer": "flowsql_connectors.spi.sink",
     "Connector": "flowsql_connectors.registry",
@@ -52,6 +58,7 @@ _HOMES = {
     "DeclaredTable": "flowsql_connectors.rowwise.base",
     "FileFormat": "flowsql_connectors.formats.format",
     "FormatFactory": "flowsql_connectors.formats.format",
+    "ListedTable": "flowsql_connectors.rowwise.catalog",
     "OptionSet": "flowsql_connectors.options",
     "ReadStatus": "flowsql_connectors.spi.source",
     "ReaderContext": "flowsql_connectors.spi.source",
@@ -64,6 +71,7 @@ _HOMES = {
     "Split": "flowsql_connectors.spi.source",
     "SplitBatch": "flowsql_connectors.spi.source",
     "SplitEnumerator": "flowsql_connectors.spi.source",
+    "TableCatalog": "flowsql_connectors.rowwise.catalog",
     "TableSink": "flowsql_connectors.spi.sink",
     "TableSource": "flowsql_connectors.spi.source",
     "WriterContext": "flowsql_connectors.spi.sink",

@@ -154,6 +154,7 @@ def check_lookup(
     table = TableSpec(("kit", "kit", "kit"), schema, (("connector", _NAME), *(options or {}).items()))
     factory.options(table).check(table)
     made = factory.create_source(ScanSpec(table, tuple(range(len(schema))), schema), {})
+    assert source.looks_up() if issubclass(source, RowSource) else True, f"{source} has no lookup"
     assert isinstance(made, LookupTableSource), f"{source} has no lookup"
     places = tuple(list(columns).index(key) for key in keys)
     lookup = made.create_lookup(LookupContext(places, SystemClock(), {}, lambda name, by: None))

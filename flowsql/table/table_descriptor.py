@@ -11,6 +11,7 @@ from flowsql.table.schema import Schema
 from flowsql.table.syntax.build import ast
 from flowsql.table.syntax.object_paths import identifier
 from flowsql_core.errors import BindError
+from flowsql_core.secrets.shown import shown_value
 
 if TYPE_CHECKING:
     from flowsql.table.table import Table
@@ -86,7 +87,7 @@ class TableDescriptor(WithoutJava):
             parts.append(f"COMMENT '{self._comment}'")
         if self._partition_keys:
             parts.append(f"PARTITIONED BY ({', '.join(f'`{key}`' for key in self._partition_keys)})")
-        options = ",\n".join(f"  '{key}' = '{value}'" for key, value in self._options.items())
+        options = ",\n".join(f"  '{key}' = '{shown_value(key, value)}'" for key, value in self._options.items())
         return "\n".join([*parts, f"WITH (\n{options}\n)"])
 
     def __eq__(self, other: object) -> bool:
@@ -162,7 +163,8 @@ class FormatDescriptor:
         return dict(self._options)
 
     def __str__(self) -> str:
-        return f"{self._format}[{{{', '.join(f'{key}={value}' for key, value in self._options.items())}}}]"
+        options = ", ".join(f"{key}={shown_value(key, value)}" for key, value in self._options.items())
+        return f"{self._format}[{{{options}}}]"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FormatDescriptor) and str(self) == str(other)

@@ -81,7 +81,8 @@ class CatalogTable:
     """A table as its DDL left it, names and types resolved."""
 
     columns: tuple[TableColumn, ...]
-    options: tuple[tuple[str, str], ...] = ()
+    #: Secrets may be among them.
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     watermark: WatermarkDefinition | None = None
     primary_key: tuple[str, ...] = ()
     primary_key_name: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from flowsql_core.record import record
+from flowsql_core.secrets.shown import HIDDEN, secret_places
 
 
 @record
@@ -44,13 +45,23 @@ class Source:
         line_start = self.text.rfind("\n", 0, min(span.start, len(self.text))) + 1
         line_end = self.text.find("\n", line_start)
         line_end = len(self.text) if line_end < 0 else line_end
-        text = self.text[line_start:line_end].replace("\t", " ").rstrip("\r")
         shown_end = min(max(span.end, span.start + 1), max(line_end, span.start + 1))
-        before = _width(text[: span.start - line_start])
-        carets = max(1, _width(text[span.start - line_start : shown_end - line_start]))
+        before = self._shown(line_start, min(span.start, line_end)) + " " * (span.start - line_end)
+        pointed = self._shown(span.start, min(shown_end, line_end))
         margin = " " * len(str(line))
-        pointer = " " * before + "^" * carets + (f" {note}" if note else "")
-        return f"{margin}--> {self.name}:{line}:{column}\n{margin} |\n{line} | {text}\n{margin} | {pointer}"
+        pointer = " " * _width(before) + "^" * max(1, _width(pointed)) + (f" {note}" if note else "")
+        shown = self._shown(line_start, line_end).rstrip("\r")
+        return f"{margin}--> {self.name}:{line}:{column}\n{margin} |\n{line} | {shown}\n{margin} | {pointer}"
+
+    def _shown(self, start: int, end: int) -> str:
+        """A part of a line as people may see it: tabs are blanks, secrets are hidden."""
+        parts, at = [], start
+        for first, last in secret_places(self.text):
+            if last > at and first < end:
+                parts += [self.text[at : max(at, first)], HIDDEN]
+                at = last
+        parts.append(self.text[at:end])
+        return "".join(parts).replace("\t", " ")
 
 
 def _width(text: str) -> int:

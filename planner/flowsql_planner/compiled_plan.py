@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.json_form import from_json, to_json
 from flowsql_core.record import record
+from flowsql_core.secrets.plain import refuse_plain_secrets
 
 PLAN_VERSION = 1
 _KEY = "flowsqlPlan"
@@ -29,11 +31,27 @@ class CompiledPlan:
 
         Raises:
             NotSupportedYetError: the job holds Python objects of this process.
+            BindError: a table's options hold a secret itself, not a reference to it.
         """
         if self.job.resources:
             raise NotSupportedYetError("COMPILE PLAN of a job that reads Python objects")
         form = {_KEY: PLAN_VERSION, "sinks": list(self.sinks), "job": to_json(self.job)}
+        for table in _tables(form["job"]):
+            owner = f"table '{'.'.join(table['path'])}'"
+            refuse_plain_secrets(((key, value) for key, value in table["options"]), owner, "the compiled plan")
         return json.dumps(form, ensure_ascii=False, indent=2) + "\n"
+
+
+def _tables(form: Any) -> Iterator[dict[str, Any]]:
+    """The tables in the JSON form of a job."""
+    if isinstance(form, list):
+        for item in form:
+            yield from _tables(item)
+    elif isinstance(form, dict):
+        if form.get("$") == "TableSpec":
+            yield form
+        for item in form.values():
+            yield from _tables(item)
 
 
 def compile_plan(job: JobGraph, sinks: Sequence[str]) -> CompiledPlan:

@@ -12,7 +12,8 @@ from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.secrets import hidden as hidden_module
 from flowsql_core.secrets.hidden import hidden
-from flowsql_core.secrets.placeholders import filled, has_placeholder
+from flowsql_core.secrets.placeholders import filled
+from flowsql_core.secrets.references import has_placeholder
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from flowsql_connectors.spi.source import InferredTable
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
-from flowsql_core.secrets.placeholders import has_placeholder
+from flowsql_core.secrets.references import has_placeholder
 from flowsql_core.types.logical import BIGINT, DATE, STRING, Column, LogicalType
 
 _FORMATS: Final = {
@@ -30,9 +30,12 @@ _FORMATS: Final = {
     "jsonl": "json",
     "ndjson": "json",
     "parquet": "parquet",
+    "orc": "orc",
+    "avro": "avro",
 }
 _KNOWN: Final = (
-    "files by name are .csv, .tsv, .json, .jsonl, .ndjson and .parquet, text files also compressed (.csv.gz)"
+    "files by name are .csv, .tsv, .json, .jsonl, .ndjson, .parquet, .orc and .avro, text files also compressed "
+    "(.csv.gz)"
 )
 #: What was found out about files, by the options of the table; it holds as long as the files are the same.
 _FOUND: Final[dict[tuple[object, ...], tuple[list[FoundFile], InferredTable]]] = {}

@@ -18,7 +18,7 @@ from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, Range
 from flowsql_connectors.lookup.options import Reload, cache_of
-from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
+from flowsql_connectors.lookup.whole_table import WholeTable, reloaded_table
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
 from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
@@ -163,8 +163,9 @@ class FileSource(LookupTableSource):
     def create_lookup(self, context: LookupContext) -> TableLookup:
         """The whole table by key; it is read again when the files change, or as ``lookup.full-cache.*`` say."""
         cache = cache_of(self._values)
-        trigger = TimedReload(cache, context) if isinstance(cache, Reload) else ChangedFiles(self._find)
-        return WholeTable(self, self._scan.output, context, trigger)
+        if isinstance(cache, Reload):
+            return reloaded_table(self, self._scan.output, cache, context)
+        return WholeTable(self, self._scan.output, context, ChangedFiles(self._find))
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """A reader, with a fetcher thread where there is much to read."""

@@ -67,8 +67,8 @@ ALLOW_COMMENTS = ConnectorOption(
 IGNORE_PARSE_ERRORS = ConnectorOption(
     "csv.ignore-parse-errors", parse_boolean, False, "NULL for fields that cannot be read, no row for such rows."
 )
-ARRAY_DELIMITER: ConnectorOption[str] = ConnectorOption(
-    "csv.array-element-delimiter", str, ";", "Text between the elements of an array or the fields of a row."
+ARRAY_DELIMITER = _character(
+    "csv.array-element-delimiter", ";", "Character between the elements of an array or the fields of a row."
 )
 ESCAPE_CHARACTER: ConnectorOption[str | None] = ConnectorOption(
     "csv.escape-character",

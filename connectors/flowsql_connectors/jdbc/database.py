@@ -135,6 +135,8 @@ class Dialect(ABC):
 
     #: Whether a column may hold values of any type, whatever it is declared as.
     any_type: ClassVar[bool] = False
+    #: Whether connections are ``TwoPhaseDatabase``s.
+    two_phase: ClassVar[bool] = False
 
     @abstractmethod
     def connect(self, login: Login, auto_commit: bool = True) -> Database:

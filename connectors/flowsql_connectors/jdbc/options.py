@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flowsql_connectors.lookup.options import PARTIAL_CACHE_OPTIONS
+from flowsql_connectors.lookup.options import LOOKUP_OPTIONS
 from flowsql_connectors.options import (
     SINK_PARALLELISM,
     ConnectorOption,
@@ -14,6 +14,7 @@ from flowsql_connectors.options import (
     OptionValues,
     optional,
     parse_boolean,
+    parse_choice,
     parse_natural,
     parse_positive,
 )
@@ -64,6 +65,14 @@ FLUSH_ROWS = ConnectorOption(
 FLUSH_MS = ConnectorOption(
     "sink.buffer-flush.interval", parse_duration_ms, 1000, "How long rows wait to be written; 0: until a checkpoint."
 )
+GUARANTEE = ConnectorOption(
+    "sink.delivery-guarantee", parse_choice("at-least-once", "exactly-once"), "at-least-once",
+    "Whether rows that are appended may come again behind a failure, or are committed with checkpoints.",
+)  # fmt: skip
+TRANSACTION_PREFIX: ConnectorOption[str | None] = ConnectorOption(
+    "sink.transactional-id-prefix", optional(str), None,
+    "Name of the transactions of exactly-once; another one for each job that runs at a time.",
+)  # fmt: skip
 SINK_RETRIES = ConnectorOption("sink.max-retries", parse_natural, 3, "How often a write that failed is tried again.")
 
 PARTITION: Final = (COLUMN, NUMBER, LOWER, UPPER)
@@ -71,8 +80,8 @@ JDBC_OPTIONS: Final = OptionSet(
     required=(URL, TABLE),
     optional=(
         DRIVER, USER, PASSWORD, RETRY_TIMEOUT_MS, FETCH, AUTO_COMMIT, *PARTITION,
-        *PARTIAL_CACHE_OPTIONS, LOOKUP_RETRIES,
-        FLUSH_ROWS, FLUSH_MS, SINK_RETRIES, SINK_PARALLELISM,
+        *LOOKUP_OPTIONS, LOOKUP_RETRIES,
+        FLUSH_ROWS, FLUSH_MS, SINK_RETRIES, SINK_PARALLELISM, GUARANTEE, TRANSACTION_PREFIX,
     ),
 )  # fmt: skip
 
@@ -85,6 +94,10 @@ def checked(table: TableSpec) -> OptionValues:
     """
     values = JDBC_OPTIONS.check(table)
     _together(table, values, PARTITION)
+    if values.has(TRANSACTION_PREFIX) and values.get(GUARANTEE) != "exactly-once":
+        raise BindError(
+            "invalid-option-value", f"'{TRANSACTION_PREFIX.key}' is for '{GUARANTEE.key}' = 'exactly-once' alone."
+        )
     if values.has(PASSWORD) and not values.has(USER):
         raise _incomplete(table, (USER, PASSWORD), USER)
     return values

@@ -16,6 +16,7 @@ from flowsql_connectors.jdbc.arrays import arrived, leaving, positions
 from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
 from flowsql_connectors.jdbc.literals import sql_moment, sql_text
 from flowsql_connectors.jdbc.native import NativeColumn
+from flowsql_connectors.jdbc.prepared import TwoPhaseDatabase
 from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
 
@@ -67,10 +68,14 @@ _STAGED: Final = {
 #: Connections lost, servers that are not there or about to end, conflicts of transactions.
 _PASSING: Final = ("08", "57P", "53", "40", "55P03")
 _STAGE_NUMBERS: Final = itertools.count()
+#: Rows that are sent as arrays in one statement.
+_ROWS_AT_ONCE: Final = 20_000
 
 
 class PostgresDialect(Dialect):
     """SQL of PostgreSQL."""
+
+    two_phase = True
 
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """A connection through libpq."""
@@ -151,7 +156,7 @@ class PostgresDialect(Dialect):
         return str(value)
 
 
-class PostgresDatabase(Database):
+class PostgresDatabase(TwoPhaseDatabase):
     """A connection of ADBC."""
 
     def __init__(self, dialect: PostgresDialect, connection: Any, shown: str) -> None:
@@ -278,6 +283,57 @@ class PostgresDatabase(Database):
         )
         cursor.execute(f"DELETE FROM {self._dialect.table(target.table)} AS t USING {stage} AS s WHERE {met}")
         cursor.execute(f"TRUNCATE {stage}")
+
+    def check_two_phase(self) -> None:
+        """``max_prepared_transactions`` is above zero."""
+        if self.query("SELECT current_setting('max_prepared_transactions')")[0][0] == "0":
+            raise ConnectorError(
+                "database",
+                f"{self.shown} prepares no transactions, which 'sink.delivery-guarantee' = 'exactly-once' needs: "
+                "'max_prepared_transactions' of the server is 0.",
+                hint="set it to at least twice the number of writers, and start the server again",
+            )
+
+    def append(self, target: Target, changes: Changes) -> None:
+        """Rows as arrays: a transaction that is to be prepared has no temporary tables."""
+        sent = [leaving(array) for array in changes.rows]
+        names = ", ".join(self._dialect.quote(column.name) for column in target.columns)
+        values = ", ".join(f"s.c{at}::{_bare(there)}" for at, there in enumerate(target.native))
+        arrays = ", ".join(f"${at + 1}::{_staged_type(array.type)}[]" for at, array in enumerate(sent))
+        columns = ", ".join(f"c{at}" for at in range(len(sent)))
+        statement = (
+            f"INSERT INTO {self._dialect.table(target.table)} ({names}) SELECT {values} "
+            f"FROM unnest({arrays}) AS s({columns})"
+        )
+        with _said(f"Table '{target.table}' at {self.shown}"), self._connection.cursor() as cursor:
+            for start in range(0, changes.row_count, _ROWS_AT_ONCE):
+                lists = []
+                for array in sent:
+                    part = array.slice(start, _ROWS_AT_ONCE)
+                    lists.append(pa.ListArray.from_arrays([0, len(part)], part))
+                cursor.execute(
+                    statement, parameters=pa.record_batch(lists, names=[f"c{at}" for at in range(len(sent))])
+                )
+
+    def prepare(self, name: str) -> None:
+        """PREPARE TRANSACTION."""
+        with _said(self.shown), self._connection.cursor() as cursor:
+            cursor.execute(f"PREPARE TRANSACTION {sql_text(name)}")
+            # No transaction is open now; the client library believes that one is.
+            self._connection.commit()
+
+    def prepared(self, prefix: str) -> list[str]:
+        """Of this database, in the order in which they were prepared."""
+        query = (
+            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
+            f"AND starts_with(gid, {sql_text(prefix)}) ORDER BY prepared"
+        )
+        return [name for (name,) in self.query(query)]
+
+    def finish(self, name: str, commit: bool) -> None:
+        """COMMIT PREPARED or ROLLBACK PREPARED."""
+        if name in self.prepared(name):
+            self.execute(f"{'COMMIT' if commit else 'ROLLBACK'} PREPARED {sql_text(name)}")
 
     def _staged(self, cursor: Any, arrays: Sequence[Any]) -> str:
         """The name of a temporary table that holds rows."""

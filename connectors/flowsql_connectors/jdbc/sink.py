@@ -1,21 +1,18 @@
-"""INSERT INTO tables of databases: rows wait a little, and go in one transaction each time."""
+"""INSERT INTO tables of databases: appends, upserts by key, and appends exactly once."""
 
 from __future__ import annotations
 
-import time
-
-from flowsql_connectors.jdbc.changes import reduced
-from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target, dialect_of
-from flowsql_connectors.jdbc.native import matched, takes
-from flowsql_connectors.jdbc.options import FLUSH_MS, FLUSH_ROWS, SINK_RETRIES, TABLE, checked
+from flowsql_connectors.jdbc.database import dialect_of
+from flowsql_connectors.jdbc.options import GUARANTEE, checked
+from flowsql_connectors.jdbc.prepared import PreparedCommitter, PreparedWriter, checked_prefix
 from flowsql_connectors.jdbc.source import login_of
-from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
-from flowsql_connectors.spi.alarm import ALARM
-from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
-from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import ConnectorError
+from flowsql_connectors.jdbc.writer import JdbcWriter
+from flowsql_connectors.options import SINK_PARALLELISM
+from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_core.row import INSERT_ONLY, UPSERT, ChangelogMode
+from flowsql_core.types.logical import ArrayType
 
 
 class JdbcSink(TableSink):
@@ -26,6 +23,20 @@ class JdbcSink(TableSink):
         self._values = checked(sink.table)
         self._login = login_of(self._values)
         self._dialect = dialect_of(self._login.address.scheme)
+        self._prefix: str | None = None
+        if self._values.get(GUARANTEE) == "exactly-once":
+            self._prefix = self._checked_prefix()
+
+    def _checked_prefix(self) -> str:
+        table = self._sink.table
+        if not self._dialect.two_phase:
+            raise _refused(f"jdbc:{self._login.address.scheme} has no prepared transactions here, PostgreSQL has")
+        if table.primary_key:
+            raise _refused("what is written by a primary key is there once in any case: leave the option out")
+        arrays = next((column.name for column in table.columns if isinstance(column.type, ArrayType)), None)
+        if arrays is not None:
+            raise _refused(f"column '{arrays}' is an ARRAY")
+        return checked_prefix(self._values, table.name)
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
         """All changes by key; insertions alone without one."""
@@ -35,89 +46,18 @@ class JdbcSink(TableSink):
         """``sink.parallelism``."""
         return self._values.get(SINK_PARALLELISM)
 
+    def create_committer(self) -> Committer | None:
+        """Who commits what writers prepared."""
+        if self._prefix is None:
+            return None
+        return PreparedCommitter(self._dialect, self._login, self._values, self._prefix)
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with a connection of its own."""
-        return JdbcWriter(self._sink, self._dialect, self._login, self._values, context)
+        if self._prefix is None:
+            return JdbcWriter(self._sink, self._dialect, self._login, self._values, context)
+        return PreparedWriter(self._sink, self._dialect, self._login, self._values, context, self._prefix)
 
 
-class JdbcWriter(SinkWriter):
-    """Writes when enough rows wait, when they waited long enough, and at each checkpoint.
-
-    What was written once more behind a crash is the same again by key; without a key rows may come twice.
-    """
-
-    def __init__(
-        self, sink: SinkSpec, dialect: Dialect, login: Login, values: OptionValues, context: WriterContext
-    ) -> None:
-        self._sink = sink
-        self._dialect = dialect
-        self._login = login
-        self._table = values.get(TABLE)
-        self._most_rows = values.get(FLUSH_ROWS)
-        self._interval_ms = values.get(FLUSH_MS)
-        self._retries = values.get(SINK_RETRIES)
-        self._context = context
-        names = [column.name for column in sink.table.columns]
-        self._keys = tuple(names.index(name) for name in sink.table.primary_key)
-        self._waiting: list[ChangelogBatch] = []
-        self._rows = 0
-        #: Counts the flushes: an alarm that was set before one is out of date.
-        self._flushes = 0
-        self._database: Database | None = None
-        self._target: Target | None = None
-        self._closed = False
-
-    def write(self, batch: ChangelogBatch) -> None:
-        """Keep the rows, and write if there are enough."""
-        first = not self._waiting
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        if self._most_rows and self._rows >= self._most_rows:
-            self._flush()
-        elif first and self._interval_ms:
-            number = self._flushes
-            ALARM.after(self._interval_ms / 1000, lambda: self._context.submit(lambda: self._due(number)))
-
-    def _due(self, number: int) -> None:
-        if number == self._flushes and not self._closed:
-            self._flush()
-
-    def flush(self, end_of_input: bool) -> None:
-        """All rows are in the table."""
-        self._flush()
-
-    def _flush(self) -> None:
-        self._flushes += 1
-        waiting, self._waiting, self._rows = self._waiting, [], 0
-        if not waiting:
-            return
-        changes = reduced(waiting, self._keys)
-        for attempt in range(self._retries + 1):
-            try:
-                self._write(changes)
-                return
-            except ConnectorError as error:
-                self._disconnect()
-                if not error.retryable or attempt == self._retries:
-                    raise
-                time.sleep(attempt + 1)
-
-    def _write(self, changes: Changes) -> None:
-        if self._database is None:
-            self._database = self._dialect.connect(self._login, auto_commit=False)
-        if self._target is None:
-            columns = self._sink.table.columns
-            there = self._database.columns(self._table)
-            native = matched(self._table, there, columns, any_type=self._dialect.any_type, suits=takes)
-            self._target = Target(self._table, columns, native, self._keys)
-        self._database.write(self._target, changes)
-
-    def _disconnect(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
-
-    def close(self) -> None:
-        """Release the connection; rows that wait are not written."""
-        self._closed = True
-        self._disconnect()
+def _refused(why: str) -> BindError:
+    return BindError("invalid-option-value", f"'{GUARANTEE.key}' = 'exactly-once' cannot be used: {why}.")

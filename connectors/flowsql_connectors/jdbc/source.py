@@ -24,7 +24,8 @@ from flowsql_connectors.jdbc.options import (
     has_spark_driver,
 )
 from flowsql_connectors.jdbc.parts import Part, PartCode, PartEnumerator, parts_of
-from flowsql_connectors.lookup.options import cache_of
+from flowsql_connectors.lookup.options import Reload, cache_of
+from flowsql_connectors.lookup.whole_table import reloaded_table
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.spi.fetching import FetchingReader
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
@@ -102,11 +103,14 @@ class JdbcSource(LookupTableSource):
 
     @property
     def concurrent(self) -> bool:
-        """Each request has a connection of its own."""
-        return True
+        """Each request has a connection of its own, where there are requests."""
+        return not isinstance(cache_of(self._values), Reload)
 
     def create_lookup(self, context: LookupContext) -> TableLookup:
-        """Queries by key."""
+        """Queries by key, or the table as a scan reads it."""
+        cache = cache_of(self._values)
+        if isinstance(cache, Reload):
+            return reloaded_table(self, self._scan.output, cache, context, self._values.get(LOOKUP_RETRIES))
         return DatabaseLookup(
             self._dialect(),
             self._login,

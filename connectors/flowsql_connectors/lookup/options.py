@@ -86,6 +86,15 @@ PARTIAL_CACHE = ConnectorOption(
 )  # fmt: skip
 PARTIAL_CACHE_OPTIONS: Final = (PARTIAL_CACHE, EXPIRE_AFTER_ACCESS, EXPIRE_AFTER_WRITE, CACHE_MISSING_KEY, MAX_ROWS)
 
+#: Of tables that have no lookups by key.
+FULL_CACHE = ConnectorOption(
+    CACHE.key,
+    parse_choice("NONE", "FULL"),
+    "NONE",
+    "What lookup joins keep: the whole table; by default there are none.",
+)
+FULL_CACHE_OPTIONS: Final = (FULL_CACHE, RELOAD_STRATEGY, RELOAD_INTERVAL, RELOAD_MODE, RELOAD_TIME, RELOAD_DAYS)
+
 
 @record
 class Reload:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,6 +15,7 @@ from flowsql_connectors.lookup.options import Reload, ReloadMode
 from flowsql_connectors.spi.lookup import FoundRows, LookupContext, TableLookup
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SplitBatch, TableSource
 from flowsql_core.column_bytes import joined
+from flowsql_core.errors import ConnectorError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 
@@ -70,22 +72,36 @@ class WholeTable(TableLookup):
 
     Args:
         source: the scan. ``output``: its columns.
+        retries: how often a reading that failed is begun anew, each time after a second more.
     """
 
-    def __init__(self, source: TableSource, output: Schema, context: LookupContext, trigger: ReloadTrigger) -> None:
+    def __init__(
+        self, source: TableSource, output: Schema, context: LookupContext, trigger: ReloadTrigger, retries: int = 0
+    ) -> None:
         self._source = source
         self._output = output
         self._context = context
         self._trigger = trigger
+        self._retries = retries
         self._rows: KeyedRows | None = None
 
     def find(self, keys: Sequence[Any]) -> FoundRows:
         """The rows of the table as it was read last."""
         if self._rows is None or self._trigger.due():
             self._trigger.started()
-            self._rows = KeyedRows(self._read(), self._context.keys)
+            self._rows = KeyedRows(self._tried(), self._context.keys)
             self._trigger.finished()
         return self._rows.find(keys)
+
+    def _tried(self) -> list[Any]:
+        for attempt in range(self._retries):
+            try:
+                return self._read()
+            except ConnectorError as error:
+                if not error.retryable:
+                    raise
+                time.sleep(attempt + 1)
+        return self._read()
 
     def _read(self) -> list[Any]:
         context = self._context
@@ -108,3 +124,15 @@ class WholeTable(TableLookup):
         if not batches:
             return [pa.nulls(0, to_arrow(column.type)) for column in self._output]
         return [joined([batch.columns[index] for batch in batches]) for index in range(len(self._output))]
+
+
+def reloaded_table(
+    source: TableSource, output: Schema, reload: Reload, context: LookupContext, retries: int = 0
+) -> TableLookup:
+    """``lookup.cache`` = FULL of any table that a bounded, append-only scan reads.
+
+    Args:
+        output: the columns of the scan.
+        retries: how often a reading that failed is begun anew.
+    """
+    return WholeTable(source, output, context, TimedReload(reload, context), retries)

@@ -137,6 +137,11 @@ class RowSource:
         """Whether the class has :meth:`lookup`."""
         return cls.lookup is not RowSource.lookup
 
+    @classmethod
+    def read_whole(cls) -> bool:
+        """Whether all rows can be read and kept for lookups: they end, and none is taken back."""
+        return cls.reads() and cls.bounded and cls.changelog.insert_only
+
     def close(self) -> None:
         """Release what the object holds; ``read`` of other threads may still run."""
 

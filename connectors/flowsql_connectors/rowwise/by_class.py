@@ -28,7 +28,7 @@ class PythonSourceFactory(SourceFactory):
 
     def options(self, table: TableSpec) -> OptionSet:
         """``class``, and what the class reads."""
-        return _with_class(_found(table, RowSource).options)
+        return _SourceOfClass(_found(table, RowSource)).options(table)
 
     def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
         """A source of the class."""

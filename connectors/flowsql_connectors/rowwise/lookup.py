@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_connectors.lookup.keyed_rows import KeyedRows
-from flowsql_connectors.lookup.options import cache_of
+from flowsql_connectors.lookup.options import RELOAD_INTERVAL, Reload, cache_of
+from flowsql_connectors.lookup.whole_table import reloaded_table
 from flowsql_connectors.rowwise.base import RowSource, failure_text
 from flowsql_connectors.rowwise.source import RowTableSource
 from flowsql_connectors.rowwise.values import batch_of_arrow, batch_of_rows
@@ -20,7 +21,7 @@ from flowsql_core.types.arrow import to_arrow
 
 
 class RowLookupSource(RowTableSource, LookupTableSource):
-    """A table that Python code also finds rows of."""
+    """A table that Python code also finds rows of, or one that is read whole for lookups."""
 
     @property
     def concurrent(self) -> bool:
@@ -28,16 +29,29 @@ class RowLookupSource(RowTableSource, LookupTableSource):
         return self.kind.concurrent_lookups
 
     def partial_cache(self) -> PartialCache | None:
-        """``lookup.cache`` = PARTIAL."""
+        """``lookup.cache`` = PARTIAL.
+
+        Raises:
+            BindError: nothing finds rows by key, and ``lookup.cache`` is not FULL.
+        """
         cache = cache_of(self.values)
+        if not self.kind.looks_up() and not isinstance(cache, Reload):
+            raise BindError(
+                "missing-option",
+                f"The connector '{self.connector}' has no lookups by key: they take 'lookup.cache' = 'FULL'.",
+                hint=f"add it and '{RELOAD_INTERVAL.key}' to the WITH clause of {self.scan.table.name}",
+            )
         return cache if isinstance(cache, PartialCache) else None
 
     def create_lookup(self, context: LookupContext) -> TableLookup:
-        """A lookup with an object of the class.
+        """A lookup with an object of the class, or in the rows of all splits.
 
         Raises:
             BindError: metadata is told of rows that are read, not of those that are looked up.
         """
+        cache = cache_of(self.values)
+        if isinstance(cache, Reload):
+            return reloaded_table(self, self.scan.output, cache, context)
         if self.scan.metadata:
             raise BindError(
                 "no-such-metadata",

@@ -29,6 +29,17 @@ def test_the_sink_keeps_its_promises(tmp_path: Path) -> None:
     )
 
 
+def test_rooms_are_tables_of_a_catalog() -> None:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.execute_sql(
+        "CREATE CATALOG house WITH ('type' = 'sensors', 'rooms' = 'hall;kitchen', 'readings' = '2')"
+    )
+    environment.execute_sql("USE CATALOG house")
+    assert environment.list_tables() == ["hall", "kitchen"]
+    rows = environment.sql_query("SELECT room, COUNT(*) AS n FROM kitchen GROUP BY room").to_arrow().to_pylist()
+    assert rows == [{"room": "kitchen", "n": 2}]
+
+
 def test_a_query() -> None:
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     environment.execute_sql(

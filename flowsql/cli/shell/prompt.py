@@ -18,6 +18,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import DynamicStyle, Style
 
+from flowsql_core.secrets.shown import without_secrets
+
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.lexers import Lexer
@@ -38,7 +40,8 @@ def may_be_run(text: str, is_complete: Callable[[str], bool]) -> bool:
 
 
 class StatementHistory(FileHistory):
-    """What was typed, newest last, in a file; what begins with a blank is kept out of it, as shells do for secrets."""
+    """What was typed, newest last, in a file; without the secrets of options; what begins with a
+    blank is kept out of it, as shells do."""
 
     def append_string(self, string: str) -> None:
         """Keep a text, unless it is blank or was the last one already."""
@@ -48,7 +51,7 @@ class StatementHistory(FileHistory):
     def store_string(self, string: str) -> None:
         """Write to the file; one that cannot be written is no reason to stop."""
         try:
-            super().store_string(string)
+            super().store_string(without_secrets(string))
         except OSError:
             return
 

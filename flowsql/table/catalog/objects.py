@@ -145,4 +145,6 @@ class JdbcCatalog:
         options = {
             "base-url": base_url, "default-database": default_database, "username": username, "password": pwd,
         }  # fmt: skip
-        return registry.catalog_factory("jdbc").create_catalog(catalog_name, options)[0]
+        factory = registry.catalog_factory("jdbc")
+        assert factory is not None, "built in"
+        return factory.create_catalog(catalog_name, options)[0]

@@ -25,7 +25,7 @@ from flowsql_core.graph.spark import EXECUTION_TARGET, streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
 from flowsql_core.secrets.hidden import hidden
-from flowsql_core.secrets.sensitive_keys import shown_value
+from flowsql_core.secrets.shown import shown_value
 from flowsql_core.span import Source, Span
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op

@@ -7,6 +7,7 @@ All times are milliseconds, epoch times are of the attribute's own kind (engine 
 from __future__ import annotations
 
 import enum
+from dataclasses import field
 from typing import Any, Final
 
 from flowsql_core.catalog import ANONYMOUS
@@ -15,6 +16,7 @@ from flowsql_core.graph.constraints import Constraint, Expectation
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_core.secrets.placeholders import filled
+from flowsql_core.secrets.plain import hide_plain
 from flowsql_core.types.logical import Schema
 
 Options = tuple[tuple[str, str], ...]
@@ -30,7 +32,8 @@ class TableSpec:
 
     path: tuple[str, str, str]
     columns: Schema
-    options: Options
+    #: Secrets may be among them.
+    options: Options = field(repr=False)
     partition_keys: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
 
@@ -55,6 +58,7 @@ class TableSpec:
 
     def filled_options(self) -> dict[str, str]:
         """All WITH options, their placeholders filled in; for connectors alone."""
+        hide_plain(self.options)
         return {key: filled(text) for key, text in self.options}
 
 

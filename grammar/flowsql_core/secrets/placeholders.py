@@ -8,22 +8,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Final
 
 from flowsql_core.errors import BindError
 from flowsql_core.secrets.hidden import hide
-
-_PLACEHOLDER: Final = re.compile(r"\$\{(env|file):([^{}]*)\}")
-
-
-def has_placeholder(text: str) -> bool:
-    """Whether there is something to fill in."""
-    return "${" in text and _PLACEHOLDER.search(text) is not None
-
-
-def is_placeholder(text: str) -> bool:
-    """Whether there is nothing else."""
-    return _PLACEHOLDER.fullmatch(text) is not None
+from flowsql_core.secrets.references import PLACEHOLDER
 
 
 def filled(text: str) -> str:
@@ -34,7 +22,7 @@ def filled(text: str) -> str:
     """
     if "${" not in text:
         return text
-    made = _PLACEHOLDER.sub(_value, text)
+    made = PLACEHOLDER.sub(_value, text)
     if made != text:
         hide(made, text)
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowsql_connectors import registry
+from flowsql_connectors.spi.catalog import CatalogFactory
 from flowsql_core.catalog import Catalog
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.secrets.placeholders import filled
@@ -32,9 +33,11 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
         raise _unable(
             name, "Catalog options do not contain an option key 'type' for discovering a catalog.", options, at
         )
-    if kind not in _SUPPORTED and kind in registry.catalog_types():
-        return _of_connector(name, kind, given, options, at)
     if kind not in _SUPPORTED:
+        with errors_at(at):
+            factory = registry.catalog_factory(kind)
+        if factory is not None:
+            return _of_connector(name, kind, factory, given, options, at)
         known = sorted((*_SUPPORTED, *registry.catalog_types()))
         raise _unable(
             name,
@@ -74,9 +77,8 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
 
 
 def _of_connector(
-    name: str, kind: str, given: dict[str, str], options: Options, at: Span | None
+    name: str, kind: str, factory: CatalogFactory, given: dict[str, str], options: Options, at: Span | None
 ) -> tuple[Catalog, str]:
-    factory = registry.catalog_factory(kind)
     known = factory.options()
     missing = sorted(option.key for option in known.required if not given.get(option.key))
     if missing:

@@ -17,9 +17,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from flowsql_core.catalog import CatalogDatabase, CatalogFunction, CatalogObject, CatalogTable, TableDetails
+from flowsql_core.catalog import (
+    CatalogDatabase,
+    CatalogFunction,
+    CatalogObject,
+    CatalogTable,
+    CatalogView,
+    TableDetails,
+)
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.json_form import from_json, to_json
+from flowsql_core.secrets.plain import refuse_plain_secrets
+from flowsql_core.secrets.shown import options_in
 from flowsql_planner.catalog.memory import missing_object
 
 FORMAT_VERSION = 1
@@ -89,6 +98,8 @@ class FileCatalog:
         self._existing(database)
         if isinstance(value, CatalogTable) and value.resource is not None:
             raise BindError("not-storable", f"Table {name} holds Python data: only a temporary table can.")
+        hinted = options_in(value.expanded_query) if isinstance(value, CatalogView) else ()
+        refuse_plain_secrets((*value.options, *hinted), f"'{name}'", f"a file of catalog '{self.name}'")
         file = self._file(database, "tables", name)
         _write(file, {**(_read(file) or {}), "object": to_json(value)})
 

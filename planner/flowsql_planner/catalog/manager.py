@@ -26,6 +26,7 @@ from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_obje
 from flowsql_planner.catalog.modules import ModuleManager
 from flowsql_planner.catalog.schema import Options
 from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore, MemoryCatalogStore
+from flowsql_planner.error_position import errors_at
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
@@ -154,8 +155,10 @@ class CatalogManager:
         """CREATE CATALOG: make it and keep its definition."""
         if name in self.catalog_names():
             raise BindError("catalog-exists", f"Catalog {name} already exists.", at)
-        self.register_catalog(name, *self.open_catalog(name, descriptor.options, at), at)
-        self.store.put(name, descriptor)
+        made, default = self.open_catalog(name, descriptor.options, at)
+        with errors_at(at):
+            self.store.put(name, descriptor)
+        self._catalogs[name], self._default_databases[name] = made, default
 
     def descriptor(self, name: str, at: Span | None = None) -> CatalogDescriptor:
         """The definition of a catalog that CREATE CATALOG made."""
@@ -173,8 +176,9 @@ class CatalogManager:
             if old.database(default) is None:
                 old.create_database(default, CatalogDatabase())
             made = old
+        with errors_at(at):
+            self.store.put(name, descriptor)
         self._catalogs[name], self._default_databases[name] = made, default
-        self.store.put(name, descriptor)
 
     def unregister_catalog(self, name: str, if_exists: bool = False, at: Span | None = None) -> None:
         """Forget a catalog and its temporary objects."""

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from flowsql_core.config import Configuration, option
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.record import record
+from flowsql_core.secrets.plain import refuse_plain_secrets
 from flowsql_planner.catalog.schema import Options
 
 KIND = option(
@@ -106,6 +107,7 @@ class FileCatalogStore:
         """Add or replace a definition."""
         import yaml
 
+        refuse_plain_secrets(descriptor.options, f"catalog '{name}'", "a file of the catalog store")
         content = dict(descriptor.options)
         if descriptor.comment is not None:
             content["comment"] = descriptor.comment

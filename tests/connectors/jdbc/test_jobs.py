@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from flowsql.errors import FlowSqlError
+from flowsql.errors import ConnectorError, FlowSqlError
 from flowsql.table.catalog import JdbcCatalog
+from flowsql_connectors.jdbc.source import JdbcSource
+from flowsql_connectors.spi.lookup import LookupContext
+from flowsql_connectors.spi.source import ReaderContext, SourceReader
+from flowsql_core.clock import ManualClock
+from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.types.logical import INT, Column
 
 from .databases import KINDS, Place, answer, insert, session
 
@@ -166,7 +174,14 @@ def test_rows_that_wait_are_written_in_time(place: Place) -> None:
     assert found
 
 
-@pytest.mark.parametrize("cache", ["", ", 'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '9'"])
+@pytest.mark.parametrize(
+    "cache",
+    [
+        "",
+        ", 'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '9'",
+        ", 'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 h'",
+    ],
+)
 def test_lookups(place: Place, cache: str, tmp_path: Path) -> None:
     place.execute(
         "CREATE TABLE dim (id INT PRIMARY KEY, name VARCHAR(9), born DATE)",
@@ -198,6 +213,49 @@ def test_lookups(place: Place, cache: str, tmp_path: Path) -> None:
         (4, "y"),
         (4, "y"),
     ]
+
+
+def test_a_full_cache_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.execute("CREATE TABLE d (k INT PRIMARY KEY, v INT)", "INSERT INTO d VALUES (1, 10), (2, 20)")
+    options = dict(re.findall("'([^']+)' = '([^']*)'", place.table("d")))
+    more = {
+        "lookup.cache": "FULL", "lookup.full-cache.periodic-reload.interval": "1 min", "scan.partition.column": "k",
+        "scan.partition.num": "2", "scan.partition.lower-bound": "1", "scan.partition.upper-bound": "2",
+    }  # fmt: skip
+    table = TableSpec(("c", "d", "t"), (Column("k", INT), Column("v", INT)), tuple({**options, **more}.items()))
+    source = JdbcSource(ScanSpec(table, (0, 1), table.columns), {})
+    clock = ManualClock()
+    lookup = source.create_lookup(LookupContext((0,), clock, {}, lambda name, count: None))
+
+    def values() -> list[int]:
+        found = lookup.find([pa.array([2, 1, 7], pa.int32())])
+        assert found.positions.tolist() == [0, 1]
+        return list(found.columns[1].to_pylist())
+
+    assert not source.concurrent
+    assert source.partial_cache() is None
+    failures = [ConnectorError("database", "The connection is lost.", retryable=True)]
+    whole = JdbcSource.create_reader
+
+    def lost(self: JdbcSource, context: ReaderContext) -> SourceReader:
+        if failures:
+            raise failures.pop()
+        return whole(self, context)
+
+    monkeypatch.setattr(JdbcSource, "create_reader", lost)
+    assert values() == [20, 10]
+    assert not failures
+    failures.append(ConnectorError("database", "There is no such table."))
+    clock.advance(60_000)
+    with pytest.raises(ConnectorError, match="no such table"):
+        values()
+    assert values() == [20, 10]
+    place.execute("UPDATE d SET v = v + 1")
+    clock.advance(59_999)
+    assert values() == [20, 10]
+    clock.advance(1)
+    assert values() == [21, 11]
+    lookup.close()
 
 
 def test_many_keys_are_asked_side_by_side(place: Place) -> None:

@@ -59,7 +59,7 @@ def parts(column: str, number: str = "2", lower: str = "1", upper: str = "9") ->
         (POSTGRES, parts("id", lower="10"), "'scan.partition.lower-bound'='10' must not be larger than"),
         (POSTGRES, parts("id", number="0"), "Could not parse value '0' for key 'scan.partition.num'."),
         (POSTGRES, ", 'connection.max-retry-timeout' = '10 ms'", "option must be at least 1 second"),
-        (POSTGRES, ", 'lookup.cache' = 'FULL'", "Supported values are [NONE, PARTIAL]."),
+        (POSTGRES, ", 'lookup.cache' = 'ALL'", "Supported values are [NONE, PARTIAL, FULL]."),
         (POSTGRES, ", 'scan.fetch-sise' = '1'", "Unsupported options found for 'jdbc'."),
         (POSTGRES, "", "No connection to jdbc:postgresql://127.0.0.1:1: connection to server at"),
         ("jdbc:mysql://127.0.0.1:1/shop", "", "No connection to jdbc:mysql://127.0.0.1:1: Can't connect to MySQL"),
@@ -114,6 +114,28 @@ def test_catalogs_that_cannot_be(options: str, said: str) -> None:
         session().execute_sql(f"CREATE CATALOG c WITH ('type' = 'jdbc', {options}{secret})")
     assert said in caught.value.message
     assert SECRET not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("url", "columns", "more", "said"),
+    [
+        ("jdbc:sqlite:{folder}/shop.db", "id INT", "", "jdbc:sqlite has no prepared transactions here"),
+        (POSTGRES, "id INT", "", "needs 'sink.transactional-id-prefix'."),
+        (POSTGRES, "id INT", f", 'sink.transactional-id-prefix' = '{'x' * 170}'", "has 1 to 169 bytes, not 170."),
+        (POSTGRES, "id INT PRIMARY KEY NOT ENFORCED", "", "what is written by a primary key is there once"),
+        (POSTGRES, "a ARRAY<INT>", "", "column 'a' is an ARRAY"),
+    ],
+)
+def test_exactly_once_that_cannot_be(url: str, columns: str, more: str, said: str, tmp_path: Path) -> None:
+    Sqlite(tmp_path)
+    made = session()
+    made.execute_sql(
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = '{url.format(folder=tmp_path)}', "
+        f"'table-name' = 'g', 'sink.delivery-guarantee' = 'exactly-once'{more})"
+    )
+    with pytest.raises(FlowSqlError) as caught:
+        insert(made, f"INSERT INTO t VALUES ({'ARRAY[1]' if 'ARRAY' in columns else '1'})")
+    assert said in caught.value.message
 
 
 def test_passwords_are_not_shown(tmp_path: Path) -> None:

@@ -88,12 +88,9 @@ def script(place: Place) -> str:
     )
 
 
-@pytest.mark.parametrize("place", KINDS, indirect=True)
-def test_killed_jobs_leave_the_table_of_an_undisturbed_one(place: Place, tmp_path: Path) -> None:
-    place.execute("CREATE TABLE o (k INT PRIMARY KEY, n BIGINT, s BIGINT)")
-    folder = tmp_path / "checkpoints"
-    dice = random.Random(place.kind)
-    text, kills = script(place), 0
+def killed(text: str, folder: Path, times: int, dice: random.Random) -> None:
+    """Run a script, and kill it so often behind a checkpoint; each run goes on from the last one."""
+    kills = 0
     while True:
         options = {
             "execution.checkpointing.interval": "40 ms", "execution.checkpointing.dir": str(folder),
@@ -111,9 +108,9 @@ def test_killed_jobs_leave_the_table_of_an_undisturbed_one(place: Place, tmp_pat
         )  # fmt: skip
         known = len(snapshots)
         try:
-            while kills < 2 and job.poll() is None and len(list(folder.glob("*/chk-*/_metadata"))) <= known:
+            while kills < times and job.poll() is None and len(list(folder.glob("*/chk-*/_metadata"))) <= known:
                 time.sleep(0.01)
-            if kills < 2 and job.poll() is None:
+            if kills < times and job.poll() is None:
                 time.sleep(dice.random() * 0.3)
                 job.send_signal(signal.SIGKILL)
                 kills += 1
@@ -124,7 +121,13 @@ def test_killed_jobs_leave_the_table_of_an_undisturbed_one(place: Place, tmp_pat
             if job.poll() is None:
                 job.kill()
             job.communicate()
-    assert kills == 2
+    assert kills == times
+
+
+@pytest.mark.parametrize("place", KINDS, indirect=True)
+def test_killed_jobs_leave_the_table_of_an_undisturbed_one(place: Place, tmp_path: Path) -> None:
+    place.execute("CREATE TABLE o (k INT PRIMARY KEY, n BIGINT, s BIGINT)")
+    killed(script(place), tmp_path / "checkpoints", 2, random.Random(place.kind))
     counts = dict.fromkeys(range(KEYS), ROWS // KEYS)
     sums = {k: sum(range(k or KEYS, ROWS + 1, KEYS)) for k in range(KEYS)}
     expected = [(k, counts[k], sums[k]) for k in range(KEYS) if sums[k] % 7 > 2]

@@ -119,6 +119,18 @@ def test_rows_are_read_once(environment: TableEnvironment, parallelism: int) -> 
     assert environment.sql_query("SELECT SUM(n) AS s FROM words").to_arrow().to_pylist() == [{"s": 999_000}]
 
 
+def test_a_table_is_looked_up_whole() -> None:
+    environment = new_environment()
+    table(environment, "words")
+    environment.execute_sql("CREATE VIEW asked AS SELECT w, PROCTIME() AS pt FROM (VALUES ('x0'), ('z')) AS t(w)")
+    join = "SELECT a.w, d.n FROM asked AS a LEFT JOIN words{} FOR SYSTEM_TIME AS OF a.pt AS d ON a.w = d.w AND d.n < 5"
+    hint = " /*+ OPTIONS('lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 h') */"
+    with environment.execute_sql(join.format(hint)).collect() as rows:
+        assert sorted(tuple(row) for row in rows) == [("x0", 0), ("x0", 3), ("z", None)]
+    with pytest.raises(BindError, match="no lookups by key: they take 'lookup"):
+        environment.execute_sql(join.format(""))
+
+
 def test_changes_are_taken_back() -> None:
     environment = new_environment()
     table(environment, "changes")
@@ -246,7 +258,7 @@ def test_names_that_are_taken() -> None:
         register("datagen", source=Words)
     with pytest.raises(TypeError, match="a source is a subclass of RowSource or SourceFactory"):
         register("words", source=Seen)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="takes a source, a sink, or both"):
+    with pytest.raises(TypeError, match="takes a source, a sink, a catalog"):
         register("words")
 
 

@@ -154,7 +154,7 @@ def test_failures(environment: TableEnvironment) -> None:
     environment.execute_sql(
         "CREATE TABLE cached (n INT, x STRING) WITH ('connector' = 'readings', 'lookup.cache' = 'PARTIAL')"
     )
-    with pytest.raises(BindError, match="Unsupported options"):
+    with pytest.raises(BindError, match="Could not parse value 'PARTIAL' for key"):
         answer(environment, "SELECT * FROM cached")
     with pytest.raises(TypeError, match=r"has neither read\(\) nor lookup\(\)"):
         register("nothing", source=type("Nothing", (RowSource,), {}))

@@ -18,6 +18,8 @@ _FORMATS: Final = {
     "csv": "flowsql_connectors.formats.inferring.csv:infer_csv",
     "json": "flowsql_connectors.formats.inferring.json:infer_json",
     "parquet": "flowsql_connectors.formats.inferring.parquet:infer_parquet",
+    "orc": "flowsql_connectors.formats.inferring.orc:infer_orc",
+    "avro": "flowsql_connectors.formats.inferring.avro:infer_avro",
 }
 
 

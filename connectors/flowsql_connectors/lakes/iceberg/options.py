@@ -19,7 +19,7 @@ from flowsql_connectors.watermark_options import WATERMARK_OPTIONS
 from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
-from flowsql_core.secrets.placeholders import has_placeholder
+from flowsql_core.secrets.references import has_placeholder
 
 
 def _catalog_kind(text: str) -> str:

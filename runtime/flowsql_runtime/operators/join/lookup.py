@@ -117,7 +117,8 @@ class LookupJoinOperator(Operator[LookupJoinSpec]):
         numbers[rows], count = number_rows(known) if len(rows) else (np.zeros(0, np.int32), 0)
         if not count:
             return numbers, FoundRows(np.zeros(0, np.int32), self._project(self._nothing(), 0))
-        distinct = np.unique(numbers[rows], return_index=True)[1]
+        # Keys are numbered in the order of their first rows.
+        distinct = np.flatnonzero(np.diff(np.maximum.accumulate(numbers[rows]), prepend=-1))
         found = self._found([taken(array, distinct) for array in known])
         positions, columns = found.positions, list(found.columns)
         if self._filter is not None and len(positions):

@@ -1,0 +1,202 @@
+"""Appends exactly once by prepared transactions of PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from flowsql.errors import FlowSqlError
+from flowsql_connectors import registry
+from flowsql_connectors.jdbc import prepared
+from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.clock import SystemClock
+from flowsql_core.graph.specs import SinkSpec, TableSpec
+from flowsql_core.row import INSERT_ONLY
+from flowsql_core.types.logical import INT, Column
+from tests.servers import SCRIPTS, Server
+
+from .databases import Place, Postgres, answer, insert, session
+from .test_restarts import killed
+
+pytestmark = pytest.mark.servers
+ROWS = 6000
+KILLS = 8
+
+
+@pytest.fixture(scope="module")
+def preparing() -> Iterator[Server]:
+    """A server that prepares transactions, which is off unless its configuration says so."""
+    if not SCRIPTS.exists():
+        pytest.skip("needs the scripts that start servers")
+    with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
+        Path(folder).chmod(0o755)
+        server = Server("postgres", Path(folder) / "postgres")
+        try:
+            with (Path(folder) / "postgres" / "data" / "postgresql.conf").open("a") as file:
+                file.write("\nmax_prepared_transactions = 20\n")
+            server.kill()
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def place(preparing: Server) -> Place:
+    return Postgres(preparing.env)
+
+
+def with_clause(place: Place, more: str = "", prefix: str = "p") -> str:
+    exactly = f", 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{prefix}'"
+    return place.table("o", exactly + more)
+
+
+def sink_of(place: Place, prefix: str = "p") -> TableSink:
+    login = dict(part.split("' = '") for part in place.login.strip(", '").split("', '"))
+    options = {
+        "connector": "jdbc", "url": place.url, "table-name": "o", **login, "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": prefix,
+    }  # fmt: skip
+    table = TableSpec(("c", "d", "o"), (Column("a", INT),), tuple(options.items()))
+    return registry.create_sink(SinkSpec(table, table.columns, INSERT_ONLY), {})
+
+
+def writer_of(sink: TableSink, subtask: int = 0, parallelism: int = 1) -> SinkWriter:
+    return sink.create_writer(
+        WriterContext("job", subtask, parallelism, SystemClock(), {}, lambda name, by: None, lambda work: None)
+    )
+
+
+def rows_of(rows: list[tuple[int]]) -> ChangelogBatch:
+    return ChangelogBatch.of((pa.array([row[0] for row in rows], pa.int32()),), num_rows=len(rows))
+
+
+def left(place: Place) -> int:
+    return len(place.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"))
+
+
+def test_all_types(place: Place) -> None:
+    place.execute(
+        "CREATE TABLE o (b bool, i2 int2, i4 int4, i8 int8, f4 float4, f8 float8, n numeric(10, 2), "
+        "s varchar(9), x bytea, d date, t time, ts timestamp, tz timestamptz, j jsonb, u uuid)"
+    )
+    made = session()
+    made.execute_sql(
+        "CREATE TABLE o (b BOOLEAN, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, "
+        "n DECIMAL(10, 2), s STRING, x BYTES, d DATE, t TIME, ts TIMESTAMP(3), tz TIMESTAMP_LTZ(3), j STRING, "
+        "u STRING) " + with_clause(place)
+    )
+    uuid = "6f1c8f0e-0000-0000-0000-000000000000"
+    insert(
+        made,
+        "INSERT INTO o VALUES (TRUE, CAST(1 AS SMALLINT), 2, CAST(3 AS BIGINT), CAST(1.5 AS FLOAT), 2.5E0, 3.25, "
+        "'it''s', x'00ff', DATE '2024-02-29', TIME '12:34:56', TIMESTAMP '2024-02-29 12:34:56.789', "
+        "CAST(TIMESTAMP '2024-02-29 12:34:56.789' AS TIMESTAMP_LTZ(3)), '{\"a\": 1}', '" + uuid + "')",
+    )
+    insert(made, "INSERT INTO o (i4) VALUES (7)")
+    (row,) = answer(made, "SELECT * FROM o WHERE i4 = 2")
+    assert (*row[:3], *row[13:]) == (True, 1, 2, '{"a": 1}', uuid)
+    assert str(row[6]) == "3.25"
+    assert row[8] == b"\x00\xff"
+    assert str(row[11]) == "2024-02-29 12:34:56.789000"
+    assert [value for (value,) in answer(made, "SELECT s FROM o WHERE i4 = 7")] == [None]
+    assert left(place) == 0
+
+
+def test_rows_are_seen_with_the_commit(place: Place) -> None:
+    place.execute("CREATE TABLE o (a int)")
+    sink = sink_of(place)
+    writer, committer = writer_of(sink), sink.create_committer()
+    assert committer is not None
+    writer.write(rows_of([(1,), (2,)]))
+    writer.flush(False)
+    first = writer.prepare_commit()
+    writer.write(rows_of([(3,)]))
+    writer.flush(False)
+    second = writer.prepare_commit()
+    assert writer.prepare_commit() == []
+    assert place.rows("SELECT * FROM o") == []
+    committer.commit(first, False)
+    assert sorted(place.rows("SELECT * FROM o")) == [(1,), (2,)]
+    committer.commit(first, False)
+    committer.abort(second)
+    writer.write(rows_of([(4,)]))
+    writer.close()
+    assert sorted(place.rows("SELECT * FROM o")) == [(1,), (2,)]
+    assert left(place) == 0
+
+
+def test_what_dead_writers_left_is_rolled_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of their own prefix and number alone; of fewer writers than before each takes those of several."""
+    place.execute("CREATE TABLE o (a int)")
+    for prefix, subtask in (("p", 0), ("p", 1), ("p", 2), ("p:0", 0), ("q", 0)):
+        writer = writer_of(sink_of(place, prefix), subtask, 3)
+        writer.write(rows_of([(subtask,)]))
+        writer.flush(False)
+        writer.prepare_commit()
+        writer.close()
+    # As if another process had prepared them.
+    monkeypatch.setattr(prepared, "_PENDING", set())
+    assert left(place) == 5
+    writer_of(sink_of(place), 0, 2).close()
+    assert left(place) == 3
+    for prefix in ("p:0", "q"):
+        writer_of(sink_of(place, prefix)).close()
+    writer_of(sink_of(place), 1, 2).close()
+    assert left(place) == 0
+    assert place.rows("SELECT * FROM o") == []
+
+
+def test_a_writer_that_goes_back_while_others_go_on(place: Place) -> None:
+    place.execute("CREATE TABLE o (a int)")
+    sink = sink_of(place)
+    committer = sink.create_committer()
+    assert committer is not None
+    gone, other = writer_of(sink, 0, 2), writer_of(sink, 1, 2)
+    for writer in (gone, other):
+        writer.write(rows_of([(1,)]))
+        writer.flush(False)
+    gone.prepare_commit()
+    pending = other.prepare_commit()
+    gone.close()
+    again = writer_of(sink, 0, 2)
+    assert left(place) == 2
+    again.write(rows_of([(5,)]))
+    again.flush(False)
+    committer.take_back()
+    committer.commit([*pending, *again.prepare_commit()], False)
+    assert sorted(place.rows("SELECT * FROM o")) == [(1,), (5,)]
+    assert left(place) == 0
+
+
+def test_sigkill(place: Place, tmp_path: Path) -> None:
+    place.execute("CREATE TABLE o (id bigint)")
+    own = with_clause(place, ", 'sink.buffer-flush.max-rows' = '50'")
+    text = (
+        "SET 'parallelism.default' = '2';\n"
+        "CREATE TABLE n (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1500', "
+        f"'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{ROWS}');\n"
+        f"CREATE TABLE o (id BIGINT) {own};\n"
+        "INSERT INTO o SELECT id FROM n;\n"
+    )
+    killed(text, tmp_path / "checkpoints", KILLS, random.Random(7))
+    assert place.rows("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM o") == [(ROWS, ROWS, 1, ROWS)]
+    assert left(place) == 0
+
+
+def test_a_server_without_prepared_transactions(postgres_server: dict[str, str]) -> None:
+    place = Postgres(postgres_server)
+    if place.rows("SELECT current_setting('max_prepared_transactions')") != [("0",)]:
+        pytest.skip("the server prepares transactions")
+    place.execute("CREATE TABLE o (id bigint)")
+    made = session()
+    made.execute_sql(f"CREATE TABLE o (id BIGINT) {with_clause(place)}")
+    with pytest.raises(FlowSqlError, match="'max_prepared_transactions' of the server is 0") as caught:
+        insert(made, "INSERT INTO o VALUES (1)")
+    assert "set it to at least twice the number of writers" in caught.value.render()
