@@ -93,6 +93,7 @@ chaos: $(VENV)/test.installed
 	$(BIN)/python tests/chaos/chaos.py 40
 	$(BIN)/python tests/chaos/recovery/harness.py 400
 	$(BIN)/python tests/chaos/recovery/faults.py
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python -m tests.chaos.kafka.harness 100 10 || test $$? -eq 3
 
 parity: $(VENV)/test.installed
 	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py all

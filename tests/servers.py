@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shlex
+import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -31,17 +34,26 @@ _LIMIT_S = 300
 class Server:
     """A server that was started here.
 
+    Args:
+        environment: what its script sees beside the environment of this process.
+        dies: it will be killed and started again. While it is away its clients call its port, and the kernel may give
+            the port of a connection that calls, so this server takes one that the kernel gives to nobody.
+
     ``env``: what it told of itself, e.g. ``KAFKA``, ``PG_HOST``.
     """
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(
+        self, name: str, folder: Path, dies: bool = False, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
+        self._environment = environment or {}
         self._folder = folder
+        self._arguments = ["--port", str(quiet_port())] if dies else []
         self.env = self.start()
 
     def start(self) -> dict[str, str]:
         """Start it, or again after :meth:`kill`: with the same data on the same port. Skips where it cannot be had."""
-        done = self._call("start")
+        done = self._call("start", *self._arguments)
         if done.returncode == _CANNOT_BE_HAD:
             pytest.skip((done.stderr.strip().splitlines() or [f"{self.name} cannot be had here"])[-1])
         assert done.returncode == 0, done.stderr
@@ -56,19 +68,29 @@ class Server:
         """End it."""
         self._call("stop")
 
-    def _call(self, command: str) -> subprocess.CompletedProcess[str]:
+    def _call(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         # Output goes through a file: a daemon keeps a pipe open.
         with open(self._folder.with_suffix(".out"), "w+") as out, open(self._folder.with_suffix(".err"), "w+") as err:
             code = subprocess.run(
-                [str(SCRIPTS / f"{self.name}.sh"), command, str(self._folder)],
+                [str(SCRIPTS / f"{self.name}.sh"), command, str(self._folder), *arguments],
                 stdout=out,
                 stderr=err,
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, **self._environment},
                 timeout=_LIMIT_S,
             ).returncode
             out.seek(0)
             err.seek(0)
             return subprocess.CompletedProcess([], code, out.read(), err.read())
+
+
+def quiet_port() -> int:
+    """A free port below those that the kernel gives to connections."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as held, contextlib.suppress(OSError):
+            held.bind(("127.0.0.1", port))
+            return port
 
 
 def started(name: str) -> Iterator[dict[str, str]]:

@@ -10,21 +10,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import json
-import os
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
+from flowsql_connectors.dead_letters import make_folder, write_letters
 from flowsql_connectors.file_systems.choice import is_remote
-from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
 from flowsql_connectors.formats.format import Columns, Decoder, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import read_rows
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.spi.counters import ROWS_SKIPPED, Lose
-from flowsql_core.errors import BindError, ConnectorError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.record import record
 from flowsql_core.types.logical import BIGINT, BYTES, STRING, Column
 
@@ -61,10 +59,7 @@ class BadRowPolicy:
             ConnectorError: it cannot be made.
         """
         if self.folder is not None:
-            try:
-                Path(self.folder).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise _unwritable(self.table, self.folder, error) from error
+            make_folder(self.table, self.folder)
 
 
 def bad_row_policy(
@@ -191,28 +186,17 @@ class _Letter:
 
 def _write_letters(policy: BadRowPolicy, folder: str, path: str, part: Range, letters: list[_Letter]) -> None:
     """One file a range, named after it: a range that is read again after a failure replaces its own letters."""
-    lines = [
-        json.dumps(
-            {
-                "row_bytes": base64.b64encode(letter.raw).decode(),
-                "error": letter.error,
-                "file_path": path,
-                "file_position": letter.position,
-                "table_name": policy.table,
-            },
-            ensure_ascii=False,
-        )
+    told = [
+        {
+            "row_bytes": base64.b64encode(letter.raw).decode(),
+            "error": letter.error,
+            "file_path": path,
+            "file_position": letter.position,
+            "table_name": policy.table,
+        }
         for letter in letters
     ]
-    target = _letter_file(policy, folder, path, part)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Two jobs of one process may read the same range; a hidden file that a crash leaves is no letter.
-        scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
-        scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        os.replace(scratch, target)
-    except OSError as error:
-        raise _unwritable(policy.table, folder, error) from error
+    write_letters(policy.table, folder, _letter_file(policy, folder, path, part), told)
 
 
 def _letter_file(policy: BadRowPolicy, folder: str, path: str, part: Range) -> Path:
@@ -224,7 +208,3 @@ def _forget_letters(policy: BadRowPolicy, folder: str, path: str, part: Range) -
     """A range without bad rows has no letters, whatever was found there before."""
     with contextlib.suppress(OSError):
         _letter_file(policy, folder, path, part).unlink()
-
-
-def _unwritable(table: str, folder: str, error: OSError) -> ConnectorError:
-    return ConnectorError("dead-letter", f"Cannot write bad rows of table '{table}' to '{folder}': {error.strerror}")

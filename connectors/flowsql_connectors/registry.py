@@ -84,6 +84,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "kafka": Connector(
         source="flowsql_connectors.kafka.factory:KafkaSourceFactory",
         sink="flowsql_connectors.kafka.factory:KafkaSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "memory": Connector(
         source="flowsql_connectors.memory.connector:MemorySourceFactory",
@@ -104,6 +105,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "upsert-kafka": Connector(
         source="flowsql_connectors.kafka.factory:UpsertKafkaSourceFactory",
         sink="flowsql_connectors.kafka.factory:UpsertKafkaSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
 }
 

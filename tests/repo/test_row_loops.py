@@ -133,6 +133,7 @@ ALLOWED: Final = {
     "flowsql_connectors/webhook:_Handler._messages": "over the lines of a request",
     "flowsql_connectors/websocket:_WebsocketOutlet.send": "over rows: the client library takes a message each",
     "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
+    "flowsql_connectors/kafka/bad_records:TopicLetters.write": CLIENT,
     "flowsql_connectors/kafka/producer:_messages": CLIENT,
     "flowsql_connectors/kafka/rows:RecordRows.decode": CLIENT,
     "flowsql_connectors/kafka/rows:_of_messages": CLIENT,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from flowsql_connectors.bad_rows import LETTER_COLUMNS
+from flowsql_connectors.dead_letter_table import with_letters
 from flowsql_connectors.file_systems.choice import is_remote
-from flowsql_connectors.filesystem.dead_letter_table import with_letters
 from flowsql_connectors.filesystem.options import (
     DEFAULT_NAME,
     FILESYSTEM_OPTIONS,
@@ -77,7 +78,7 @@ class FileSourceFactory(SourceFactory):
 
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
         """The table with the folder of its dead-letter table as an option instead of that table's name."""
-        return with_letters(table, referenced)
+        return with_letters(table, referenced, LETTER_COLUMNS)
 
 
 class FileSinkFactory(SinkFactory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
 from flowsql_connectors.filesystem.files import DEFAULT_PARTITION_NAME
 from flowsql_connectors.lookup.options import LOOKUP_OPTIONS
 from flowsql_connectors.options import (
@@ -52,16 +53,6 @@ PATH_PATTERN: ConnectorOption[re.Pattern[str] | None] = ConnectorOption(
 REPORT_STATISTICS = ConnectorOption(
     "source.report-statistics", parse_choice("ALL", "NONE"), "ALL", "Statistics for the planner; only ALL."
 )
-ON_ERROR = ConnectorOption(
-    "on-error", parse_choice("fail", "skip", "dead-letter"), "fail", "FlowSQL: what a row that cannot be read does."
-)
-DEAD_LETTER_PATH: ConnectorOption[str | None] = ConnectorOption(
-    "on-error.dead-letter.path", optional(str), None, "FlowSQL: folder of the rows that could not be read."
-)
-DEAD_LETTER_TABLE: ConnectorOption[str | None] = ConnectorOption(
-    "on-error.dead-letter.table", optional(str), None, "FlowSQL: json table of the rows that could not be read."
-)
-
 ROLLING_SIZE = ConnectorOption(
     "sink.rolling-policy.file-size", parse_memory_bytes, 128 * 1024 * 1024, "Size at which a part file is closed."
 )

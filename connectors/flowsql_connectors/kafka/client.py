@@ -59,6 +59,8 @@ _ONLY_PRODUCERS: Final = {
     "transaction.timeout.ms", "queue.buffering.max.kbytes", "queue.buffering.max.messages", "partitioner",
     "max.in.flight.requests.per.connection", "request.timeout.ms", "compression.level", "batch.num.messages",
 }  # fmt: skip
+#: How long a complaint about connections is taken for the reason of what fails; clients that go on trying repeat it.
+_RECENT_S: Final = 30.0
 #: Codes behind which waiting does not help.
 _HOPELESS: Final = {
     ck.KafkaError._AUTHENTICATION,
@@ -67,6 +69,30 @@ _HOPELESS: Final = {
     ck.KafkaError.SASL_AUTHENTICATION_FAILED,
     ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     ck.KafkaError._FATAL,
+}
+#: Codes of a topic that does not exist, as brokers and the library say it.
+_NOT_THERE: Final = {
+    ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ck.KafkaError._UNKNOWN_TOPIC,
+    ck.KafkaError._UNKNOWN_PARTITION,
+}
+#: Codes that say of themselves no more than that nobody answered.
+_SILENCE: Final = {
+    ck.KafkaError._TRANSPORT,
+    ck.KafkaError._TIMED_OUT,
+    ck.KafkaError._MSG_TIMED_OUT,
+    ck.KafkaError._ALL_BROKERS_DOWN,
+}
+#: In complaints about connections that were not made; others were made, and the broker ended them.
+_UNREACHED: Final = "in state CONNECT"
+#: Codes of rights that are missing: what must be granted.
+_RIGHTS: Final = {
+    ck.KafkaError.TOPIC_AUTHORIZATION_FAILED: "DESCRIBE and READ of topics that are read, WRITE of those written",
+    ck.KafkaError.GROUP_AUTHORIZATION_FAILED: "READ of the group 'properties.group.id'; of writers with "
+    "'exactly-once' of the group named '<sink.transactional-id-prefix>-committed'",
+    ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "DESCRIBE and WRITE of the transactional id "
+    "'sink.transactional-id-prefix'",
+    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the right on the cluster that it names",
 }
 
 
@@ -80,6 +106,10 @@ class Cluster:
         self.timeout_s = number_of(given, API_TIMEOUT, 60_000) / 1000
         self._complaint: Any = None
         self._outage = False
+        #: What was said of connections last, and when; '' where a broker closed them without a word.
+        self._silence: tuple[float, str] | None = None
+        #: Whether a consumer said that a topic or partition is not there.
+        self._missing = False
 
     @property
     def group(self) -> str | None:
@@ -126,8 +156,19 @@ class Cluster:
     def _complain(self, error: Any) -> None:
         if error.code() in _HOPELESS:
             self._complaint = error
+        elif error.code() in _NOT_THERE:
+            self._missing = True
         elif error.code() in (ck.KafkaError._ALL_BROKERS_DOWN, ck.KafkaError._TRANSPORT):
             self._outage = True
+            # That all brokers are down follows each connection that fails, also one that nothing else is said of.
+            told = error.str() if error.code() == ck.KafkaError._TRANSPORT else self._reason() or ""
+            self._silence = time.monotonic(), told
+
+    def _reason(self) -> str | None:
+        """Why nobody answers; None: it is not known that a connection failed."""
+        if self._silence is None or time.monotonic() - self._silence[0] > _RECENT_S:
+            return None
+        return self._silence[1]
 
     def take_outage(self) -> bool:
         """Whether brokers were lost since this was asked last."""
@@ -153,14 +194,23 @@ class Cluster:
             try:
                 return question(max(0.1, min(_SLICE_S, left)))
             except ck.KafkaException as error:
-                poll(0)
+                said = poll(0)
                 self.check()
                 found = error.args[0]
+                # A consumer that may not use its group says so here, and its question goes unanswered.
+                if isinstance(said, ck.Message) and said.error() is not None and said.error().code() in _RIGHTS:
+                    raise self.failure(f"does not answer: {what}", said.error()) from error
                 if left <= _SLICE_S or not passes(found):
                     raise self.failure(f"did not answer: {what}", found) from error
 
     def failure(self, what: str, error: Any) -> ConnectorError:
         """The sentence of an error."""
+        if error.code() in _RIGHTS:
+            return ConnectorError(
+                "kafka-rights",
+                f"Kafka at '{self.servers}' {what}: {error.str()}",
+                hint=f"whoever logs in needs {_RIGHTS[error.code()]}",
+            )
         match error.code():
             case ck.KafkaError._RESOLVE:
                 return ConnectorError("kafka-host", f"Kafka at '{self.servers}' cannot be found: {error.str()}")
@@ -171,13 +221,27 @@ class Cluster:
                     hint="'properties.sasl.mechanism', 'properties.sasl.jaas.config' or 'properties.sasl.username' and "
                     "'properties.sasl.password' say who logs in",
                 )
+            case ck.KafkaError._SSL:
+                return ConnectorError(
+                    "kafka-tls",
+                    f"Kafka at '{self.servers}' cannot be trusted: {error.str()}",
+                    hint="'properties.ssl.ca.location' names a PEM file with the authority that signed the brokers' "
+                    "certificates",
+                )
             case ck.KafkaError._FENCED | ck.KafkaError._FATAL:
                 return ConnectorError(
                     "kafka-fenced",
                     f"Kafka at '{self.servers}' takes no more records of this job: {error.str()}",
                     hint="of two jobs with one 'sink.transactional-id-prefix' the one that started last goes on",
                 )
-        return ConnectorError("kafka", f"Kafka at '{self.servers}' {what}: {error.str()}")
+        text, hint = f"Kafka at '{self.servers}' {what}: {error.str()}", None
+        reason = self._reason() if error.code() in _SILENCE else None
+        if reason:
+            text += f" ({reason})"
+        if reason is not None and _UNREACHED not in reason:
+            spoken = self._given.get("security.protocol", "PLAINTEXT")
+            hint = f"the broker hangs up: is 'properties.security.protocol' = '{spoken}' what that port speaks?"
+        return ConnectorError("kafka", text, hint=hint)
 
     # -- questions
 
@@ -202,14 +266,31 @@ class Cluster:
             found[name] = sorted(topic.partitions)
         return found
 
+    def check_read(self, consumer: Any, topics: Iterable[str]) -> None:
+        """Raise that a topic which is read was deleted, where a consumer has said something of the kind."""
+        if self._missing:
+            self._missing = not all(self.check_topic(consumer, name) for name in topics)
+
+    def check_topic(self, client: Any, name: str) -> bool:
+        """Raise that a topic does not exist; False: nobody answers."""
+        try:
+            topic = client.list_topics(name, timeout=_SLICE_S).topics[name]
+        except ck.KafkaException:
+            return False
+        if topic.error is not None and topic.error.code() in _NOT_THERE:
+            raise self.no_topic(name, topic.error)
+        return True
+
     def no_topic(self, name: str, error: Any) -> ConnectorError:
         """The sentence of a topic that cannot be read or written."""
-        if error.code() in (ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError._UNKNOWN_TOPIC):
+        if error.code() in _NOT_THERE:
             return ConnectorError(
                 "kafka-topic",
                 f"Topic '{name}' does not exist: This server does not host this topic-partition. ('{self.servers}')",
                 hint="create it, or mend 'topic'",
             )
+        if error.code() in _RIGHTS:
+            return self.failure(f"does not let this job use topic '{name}'", error)
         return ConnectorError("kafka-topic", f"Topic '{name}' cannot be used: {error.str()} ('{self.servers}')")
 
     def offsets(self, spec: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

@@ -76,6 +76,12 @@ class KafkaSourceFactory(SourceFactory):
         check_boundary(values, topics, BOUNDED_MODE, _BOUNDED)
         return TopicSource(scan, values, kafka_records(values, scan.table), topics, upserts=False)
 
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with the topic or folder of its dead-letter table as an option instead of that table's name."""
+        from flowsql_connectors.kafka.bad_records import with_letter_table
+
+        return with_letter_table(table, referenced)
+
 
 class UpsertKafkaSourceFactory(SourceFactory):
     """Makes scans of topics that hold the newest rows of keys."""
@@ -94,6 +100,12 @@ class UpsertKafkaSourceFactory(SourceFactory):
         topics = topics_of(values)
         check_boundary(values, topics, BOUNDED_MODE, _BOUNDED)
         return TopicSource(scan, values, upsert_records(values, scan.table), topics, upserts=True)
+
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with the topic or folder of its dead-letter table as an option instead of that table's name."""
+        from flowsql_connectors.kafka.bad_records import with_letter_table
+
+        return with_letter_table(table, referenced)
 
 
 class KafkaSinkFactory(SinkFactory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
 from flowsql_connectors.options import (
     SCAN_PARALLELISM,
     SINK_PARALLELISM,
@@ -115,6 +116,10 @@ DISCOVERY_MS = ConnectorOption(
     "How often to look for new topics and partitions; 0: never.",
 )
 
+DEAD_LETTER_TOPIC: ConnectorOption[str | None] = ConnectorOption(
+    "on-error.dead-letter.topic", optional(str), None, "FlowSQL: topic of the records that could not be read."
+)
+
 PARTITIONER = ConnectorOption(
     "sink.partitioner",
     parse_choice("default", "fixed", "round-robin"),
@@ -144,6 +149,10 @@ _SCAN: Final = (
     DISCOVERY_MS,
     SCAN_PARALLELISM,
     *WATERMARK_OPTIONS,
+    ON_ERROR,
+    DEAD_LETTER_PATH,
+    DEAD_LETTER_TABLE,
+    DEAD_LETTER_TOPIC,
 )
 _FORMATS: Final = (KEY_FORMAT, KEY_PREFIX, VALUE_FORMAT, FIELDS_INCLUDE)
 _TOPICS: Final = (TOPIC, TOPIC_PATTERN)

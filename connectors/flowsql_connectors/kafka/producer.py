@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -97,18 +98,23 @@ class RecordProducer:
         """Raise what was not delivered."""
         if self._failure is not None:
             topic, error = self._failure
-            if error.code() in (ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError._UNKNOWN_TOPIC):
+            if error.code() in (
+                ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+                ck.KafkaError._UNKNOWN_TOPIC,
+                ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            ):
                 raise self._cluster.no_topic(topic, error)
-            raise ConnectorError(
-                "kafka-delivery",
-                f"Kafka at '{self._cluster.servers}' did not take a record for topic '{topic}': {error.str()}",
-            )
+            if error.code() == ck.KafkaError._MSG_TIMED_OUT:
+                self._cluster.check_topic(self.client, topic)
+            raise self._cluster.failure(f"did not take a record for topic '{topic}'", error)
 
     def close(self) -> None:
         """Forget what was not sent yet. The client ends here: one that lived on could still take the transactions."""
         with contextlib.suppress(ck.KafkaException, SystemError):
             self.client.purge()
-        with contextlib.suppress(ck.KafkaException, SystemError):
+        # It warns where a transaction cannot be aborted any more: whoever has its id next aborts it.
+        with contextlib.suppress(ck.KafkaException, SystemError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             self.client.close()
 
     def _produce(self, topic: str, partition: int, message: dict[str, Any]) -> None:

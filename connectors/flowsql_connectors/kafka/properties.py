@@ -118,7 +118,8 @@ def number_of(given: Mapping[str, str], name: str, default: int) -> int:
 def _check_store(name: str, text: str) -> None:
     taken = ("PEM",) if "trust" in name else ("PEM", "PKCS12")
     if text.strip().upper() not in taken:
-        raise _refusal(name, f"stores are of type {' or '.join(taken)} outside of Java, not '{text}'")
+        instead = "; 'properties.ssl.ca.location' names a PEM file" if "trust" in name else ""
+        raise _refusal(name, f"stores are of type {' or '.join(taken)} outside of Java, not '{text}'{instead}")
 
 
 def _login(text: str) -> dict[str, str | int | float | bool]:

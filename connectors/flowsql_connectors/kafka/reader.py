@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_connectors.formats.format import Columns
+from flowsql_connectors.kafka.bad_records import TolerantRows
 from flowsql_connectors.kafka.client import Cluster, passes
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_connectors.kafka.rows import RecordRows
@@ -66,7 +67,7 @@ class TopicReader(SourceReader):
     def __init__(
         self,
         cluster: Cluster,
-        rows: RecordRows,
+        rows: RecordRows | TolerantRows,
         empty: ChangelogBatch,
         commits: bool,
         poll_records: int,
@@ -221,6 +222,7 @@ class TopicReader(SourceReader):
                 self._commit()
                 first = self._consumer.consume(1, _WAIT_S)
                 self._cluster.check()
+                self._cluster.check_read(self._consumer, {topic for topic, _ in fetches})
                 if first:
                     self._split_up(first + self._consumer.consume(self._poll_records - 1, 0), fetches)
         except BaseException as error:  # raised again where it is polled
@@ -230,6 +232,7 @@ class TopicReader(SourceReader):
         finally:
             self._commit()
             self._consumer.close()
+            self._rows.close()
 
     def _commit(self) -> None:
         """Tell the group where tables stand; a commit that fails is logged, and the next one makes up for it."""

@@ -119,6 +119,9 @@ class RecordRows:
         arrays += self._metadata(topic, partition, messages, offsets, of_rows, found, value_rows)
         return Columns(tuple(arrays), len(of_rows), kinds, of_rows)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _joined(
         self,
         index: int,

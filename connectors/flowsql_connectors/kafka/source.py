@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from flowsql_connectors.kafka.bad_records import TolerantRows, bad_record_policy
 from flowsql_connectors.kafka.client import Cluster
 from flowsql_connectors.kafka.enumerator import Boundary, TopicEnumerator
 from flowsql_connectors.kafka.options import (
@@ -63,6 +64,8 @@ class TopicSource(TableSource):
         self._upserts = upserts
         self._given = given_properties(scan.table)
         self._cluster = Cluster(self._given)
+        names = tuple(column.name for column in scan.output)
+        self._bad_records = bad_record_policy(scan.table.name, values, names)
         known = self.metadata_columns()
         for key in scan.metadata:
             if key not in known:
@@ -116,9 +119,13 @@ class TopicSource(TableSource):
         )
         commits = self._given.get(COMMIT_ON_CHECKPOINT, "true").strip().lower() == "true"
         most = min(number_of(self._given, MAX_POLL_RECORDS, context.batch_rows), context.batch_rows)
+        strict = RecordRows(self._records, self._scan, self._upserts, context)
+        rows: RecordRows | TolerantRows = strict
+        if self._bad_records is not None:
+            rows = TolerantRows(strict, self._bad_records.letters(self._cluster, context.subtask), context.lose)
         return TopicReader(
             self._cluster,
-            RecordRows(self._records, self._scan, self._upserts, context),
+            rows,
             empty,
             commits and self._cluster.group is not None,
             max(2, most),

@@ -8,7 +8,9 @@ after a crash reads that mark and writes only what is missing. ADR 034.
 from __future__ import annotations
 
 import io
+import queue
 import secrets
+import threading
 import time
 from typing import Any, Final
 
@@ -27,8 +29,10 @@ _ID_BYTES: Final = 6
 #: Bytes that a mark may have: brokers take 4096 by default.
 _MARK_BYTES: Final = 4000
 _SUFFIX: Final = "-committed"
-#: How long a mark may take, seconds: behind a restart of the broker a client may wait for a connection that is gone.
+#: How long a mark may take, seconds.
 _MARK_S: Final = 10.0
+#: How often it is looked whether brokers were lost meanwhile, seconds.
+_LOOK_S: Final = 0.1
 #: How long a client may take to get the transactions, seconds.
 _BEGIN_S: Final = 5.0
 #: How often a transaction is begun before the job fails.
@@ -111,6 +115,8 @@ class TransactionCommitter(Committer):
             consumer = self._cluster.consumer({"group.id": self._prefix + _SUFFIX, "isolation.level": "read_committed"})
             self._producer, self._group = producer, consumer
             self._done = self._marked()
+            # What was lost before is nothing to these clients.
+            self._cluster.take_outage()
         return self._producer
 
     def _begun(self) -> RecordProducer:
@@ -130,7 +136,7 @@ class TransactionCommitter(Committer):
                     raise self._cluster.failure("gives no transactions", found) from error
 
     def _interrupted(self, producer: RecordProducer) -> bool:
-        """Whether all brokers were away: a client that saw that may wait for ever for whom its mark is sent to."""
+        """Whether a broker went away: a client that saw that may wait for ever for whom its mark is sent to."""
         producer.serve()
         return self._cluster.take_outage()
 
@@ -163,16 +169,64 @@ class TransactionCommitter(Committer):
         except ConnectorError:
             self._close()
             raise
+        if self._interrupted(producer):
+            raise _lost("brokers went away")
         mark = ck.TopicPartition(self._topics[0], 0, len(done), orjson.dumps(done).decode())
-        client.send_offsets_to_transaction([mark], self._group.consumer_group_metadata(), _MARK_S)
+        self._send_mark(producer, mark)
         self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
         self._done = done
+
+    def _send_mark(self, producer: RecordProducer, mark: Any) -> None:
+        """Add the mark to the transaction, within a time that is kept here.
+
+        The client does not keep its own: a call whose coordinator goes away sleeps until another connection changes,
+        and may sleep for ever behind the broker's return (librdkafka, issue 5456). It is left behind with its client,
+        which the next one shuts out.
+
+        Raises:
+            KafkaException: it is not known whether the transaction has the mark.
+        """
+        told: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        left_behind = threading.Event()
+        group = self._group.consumer_group_metadata()
+
+        def send() -> None:
+            try:
+                producer.client.send_offsets_to_transaction([mark], group, _MARK_S)
+            except BaseException as error:  # raised again by who waits
+                told.put(error)
+            else:
+                told.put(None)
+            if left_behind.is_set():
+                producer.close()
+
+        threading.Thread(target=send, name="kafka-mark", daemon=True).start()
+        deadline = time.monotonic() + _MARK_S
+        while True:
+            try:
+                error = told.get(timeout=_LOOK_S)
+            except queue.Empty:
+                if time.monotonic() < deadline and not self._interrupted(producer):
+                    continue
+                # Closing a client waits for its calls.
+                left_behind.set()
+                self._group.close()
+                self._producer = self._group = None
+                raise _lost("the mark was not taken") from None
+            if error is not None:
+                raise error
+            return
 
     def _close(self) -> None:
         if self._producer is not None:
             self._producer.close()
             self._group.close()
             self._producer = self._group = None
+
+
+def _lost(why: str) -> ck.KafkaException:
+    """A transaction that is to be begun again."""
+    return ck.KafkaException(ck.KafkaError(ck.KafkaError._TRANSPORT, why))
 
 
 def _packed(name: str, subtask: int | None, batches: list[Any]) -> Committable:

@@ -40,6 +40,11 @@ class Broker:
         admin.create_topics([ck_admin.NewTopic(topic, PARTITIONS)])[topic].result(30)
         return topic
 
+    def delete_topic(self, name: str) -> None:
+        """A topic of a real broker is gone."""
+        admin = ck_admin.AdminClient({"bootstrap.servers": self.address})
+        admin.delete_topics([name])[name].result(30)
+
     def write(self, topic: str, *values: Any, partition: int = 0, **more: Any) -> None:
         """Records with these values: bytes, None, texts, or what becomes JSON."""
         for value in values:

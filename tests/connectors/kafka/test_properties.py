@@ -52,6 +52,12 @@ def test_refused(name: str, text: str) -> None:
         client_properties({name: text})
 
 
+@pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password"])
+def test_stores_of_java_are_refused_with_what_to_name_instead(name: str) -> None:
+    with pytest.raises(BindError, match=r"properties\.ssl\.ca\.location"):
+        client_properties({name: "JKS"})
+
+
 def test_secrets_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "hush")
     table = table_of("a INT", {"properties.sasl.password": "${env:KAFKA_PASSWORD}"})

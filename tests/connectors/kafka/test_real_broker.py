@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from flowsql_connectors.kafka.producer import RecordProducer
 from flowsql_core.errors import ConnectorError
 from tests.chaos.recovery.harness import newest, published
 from tests.connectors.kafka.broker import PARTITIONS, Broker, real_broker
@@ -98,6 +99,12 @@ class Job:
         before = published(self.folder)
         self.wait_for("checkpoint", lambda: bool(published(self.folder) - before))
 
+    def said(self) -> str:
+        """What it printed, once it has ended by itself."""
+        assert self._process is not None
+        self._process.wait(_LONGEST_S)
+        return (self.folder / "stderr").read_text()
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
@@ -126,7 +133,7 @@ def feeding(broker: Broker, topic: str) -> Iterator[list[int]]:
         thread.join()
 
 
-def _tables(address: str, source: str, target: str, sink: str) -> str:
+def tables(address: str, source: str, target: str, sink: str) -> str:
     return f"""
 CREATE TABLE src (id BIGINT, k INT) WITH (
   'connector' = 'kafka', 'topic' = '{source}', 'properties.bootstrap.servers' = '{address}',
@@ -137,14 +144,14 @@ CREATE TABLE dst ({sink},
 """
 
 
-def _values(broker: Broker, topic: str) -> list[dict[str, int]]:
+def values(broker: Broker, topic: str) -> list[dict[str, int]]:
     return [json.loads(message.value()) for message in broker.read(topic)]
 
 
 def test_each_row_is_there_once_although_the_job_is_killed(kafka_server: dict[str, str], tmp_path: Path) -> None:
     broker = real_broker(kafka_server["KAFKA"])
     source, target = broker.made_topic("rows"), broker.made_topic("copied")
-    script = _tables(broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'")
+    script = tables(broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'")
     job = Job(script + "INSERT INTO dst SELECT id FROM src;", tmp_path)
     draw = random.Random(5)
     with feeding(broker, source) as written:
@@ -154,10 +161,10 @@ def test_each_row_is_there_once_although_the_job_is_killed(kafka_server: dict[st
             time.sleep(draw.uniform(0, 0.4))
             job.kill()
     job.start()
-    job.wait_for("rows", lambda: len(_values(broker, target)) >= written[0])
+    job.wait_for("rows", lambda: len(values(broker, target)) >= written[0])
     job.wait_for_checkpoint()
     job.kill()
-    found = Counter(row["id"] for row in _values(broker, target))
+    found = Counter(row["id"] for row in values(broker, target))
     assert sorted(found) == list(range(written[0]))
     assert set(found.values()) == {1}
 
@@ -170,7 +177,7 @@ def test_counts_are_right_although_the_job_is_killed(kafka_server: dict[str, str
         "'key.format' = 'json', 'value.format' = 'json'"
     )
     job = Job(
-        _tables(broker.address, source, target, sink)
+        tables(broker.address, source, target, sink)
         + "INSERT INTO dst SELECT k, COUNT(*), SUM(id) FROM src GROUP BY k;",
         tmp_path,
     )
@@ -184,38 +191,92 @@ def test_counts_are_right_although_the_job_is_killed(kafka_server: dict[str, str
     job.start()
 
     def newest_rows() -> dict[int, tuple[int, int]]:
-        return {row["k"]: (row["n"], row["s"]) for row in _values(broker, target)}
+        return {row["k"]: (row["n"], row["s"]) for row in values(broker, target)}
 
     wanted = {k: (len(range(k, written[0], 7)), sum(range(k, written[0], 7))) for k in range(7)}
     job.wait_for("counts", lambda: sum(n for n, _ in newest_rows().values()) >= written[0])
     job.wait_for_checkpoint()
     job.kill()
     assert newest_rows() == wanted
-    counts = [row["n"] for row in _values(broker, target) if row["k"] == 3]
+    counts = [row["n"] for row in values(broker, target) if row["k"] == 3]
     assert counts == sorted(counts), "an older count behind a newer one"
+
+
+@pytest.mark.parametrize("deleted", ["source", "target"])
+def test_a_topic_that_is_deleted_ends_the_job(kafka_server: dict[str, str], tmp_path: Path, deleted: str) -> None:
+    broker = real_broker(kafka_server["KAFKA"])
+    topics = {"source": broker.made_topic("rows"), "target": broker.made_topic("copied")}
+    sink = "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json', 'properties.delivery.timeout.ms' = '5000'"
+    script = tables(broker.address, topics["source"], topics["target"], sink).replace("exactly-once", "at-least-once")
+    job = Job(f"SET 'restart-strategy.type' = 'none';\n{script}INSERT INTO dst SELECT id FROM src;", tmp_path)
+    broker.write(topics["source"], {"id": 0})
+    job.start()
+    job.wait_for("rows", lambda: len(values(broker, topics["target"])) == 1)
+    broker.delete_topic(topics[deleted])
+    if deleted == "target":
+        broker.write(topics["source"], {"id": 1})
+    assert f"Topic '{topics[deleted]}' does not exist" in job.said()
+
+
+@pytest.mark.parametrize("rows_are_there", [False, True], ids=["before the rows", "behind the rows"])
+def test_a_broker_that_dies_before_the_mark_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_are_there: bool
+) -> None:
+    """The client sends the mark to a coordinator that is gone, and may sleep until something makes it connect."""
+    if not SCRIPTS.exists():
+        pytest.skip("needs the scripts that start servers")
+    server = Server("kafka", tmp_path / "kafka", dies=True)
+    back: list[threading.Timer] = []
+    flush = RecordProducer.flush
+
+    def flush_and_die(self: RecordProducer) -> None:
+        if rows_are_there:
+            flush(self)
+        if not back:
+            server.kill()
+            back.append(threading.Timer(1.0, server.start))
+            back[0].start()
+        flush(self)
+
+    try:
+        broker = real_broker(server.env["KAFKA"])
+        topic = broker.made_topic("marked")
+        insert = Insert(transactional(broker, topic))
+        assert insert.committer is not None
+        insert.write([1])
+        insert.committer.commit(insert.writer.prepare_commit(), end_of_input=False)
+        monkeypatch.setattr(RecordProducer, "flush", flush_and_die)
+        insert.write([2])
+        insert.committer.commit(insert.writer.prepare_commit(), end_of_input=False)
+        insert.write([3])
+        insert.end()
+        assert back, "the broker was never killed"
+        assert [value for _, value in contents(broker, topic)] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    finally:
+        for timer in back:
+            timer.join()
+        server.stop()
 
 
 def test_a_job_outlives_its_broker(tmp_path: Path) -> None:
     if not SCRIPTS.exists():
         pytest.skip("needs the scripts that start servers")
     with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
-        server = Server("kafka", Path(folder) / "kafka")
+        server = Server("kafka", Path(folder) / "kafka", dies=True)
         try:
             broker = real_broker(server.env["KAFKA"])
             source, target = broker.made_topic("rows"), broker.made_topic("copied")
-            script = _tables(
-                broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'"
-            )
+            script = tables(broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'")
             job = Job(script + "INSERT INTO dst SELECT id FROM src;", tmp_path)
             broker.write(source, *({"id": id_} for id_ in range(100)))
             job.start()
-            job.wait_for("rows", lambda: len(_values(broker, target)) == 100)
+            job.wait_for("rows", lambda: len(values(broker, target)) == 100)
             server.kill()
             time.sleep(2)
             assert server.start()["KAFKA"] == broker.address
             broker.write(source, *({"id": id_} for id_ in range(100, 200)), partition=1)
-            job.wait_for("rows of the broker that returned", lambda: len(_values(broker, target)) >= 200)
+            job.wait_for("rows of the broker that returned", lambda: len(values(broker, target)) >= 200)
             job.kill()
-            assert sorted(row["id"] for row in _values(broker, target)) == list(range(200))
+            assert sorted(row["id"] for row in values(broker, target)) == list(range(200))
         finally:
             server.stop()

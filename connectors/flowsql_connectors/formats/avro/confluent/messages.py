@@ -21,6 +21,7 @@ from flowsql_connectors.formats.format import (
     MessageEncoder,
 )
 from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import RowType
 
@@ -48,9 +49,9 @@ class RegistryDecoder(BinaryMessages):
         """A row for each message that is not NULL.
 
         Raises:
-            BadMessageError: a message is not of this form, or its record cannot be read.
-            ConnectorError: the registry does not answer, or has no such schema.
-            BindError: a schema does not fit the columns.
+            BadMessageError: a message is not of this form, its schema is not in the registry or does not fit the
+                columns, or its record cannot be read.
+            ConnectorError: the registry does not answer.
         """
         present, numbers = not_null(messages)
         offsets, data = string_buffers(present)
@@ -86,7 +87,15 @@ class RegistryDecoder(BinaryMessages):
         numbers: npt.NDArray[np.int64] | None,
     ) -> tuple[Any, ...]:
         try:
-            return self._decoder(number).each(data, starts + HEAD_BYTES, stops)
+            decoder = self._decoder(number)
+        except (ConnectorError, BindError) as error:
+            if isinstance(error, ConnectorError) and error.code != "no-such-schema":
+                raise
+            first = 0 if rows is None else int(rows[0])
+            place = first if numbers is None else int(numbers[first])
+            raise BadMessageError(place, error.code, error.message, hint=error.hint) from error
+        try:
+            return decoder.each(data, starts + HEAD_BYTES, stops)
         except BadRecordError as bad:
             row = bad.record if rows is None else int(rows[bad.record])
             raise bad_message(BadRecordError(row, bad.column, bad.reason), numbers, number) from bad

@@ -1,0 +1,48 @@
+"""Files of dead letters: JSON lines in a folder, which a json table reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flowsql_core.errors import ConnectorError
+
+
+def make_folder(table: str, folder: str) -> None:
+    """Make the folder: a table over it can be read before there is a letter.
+
+    Raises:
+        ConnectorError: it cannot be made.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(table, folder, error) from error
+
+
+def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mapping[str, object]]) -> None:
+    """A file of letters, a line each, in the place of one of that name.
+
+    Args:
+        table: whose rows they were, for the message.
+        folder: as the table names it.
+
+    Raises:
+        ConnectorError: it cannot be written.
+    """
+    lines = [json.dumps(letter, ensure_ascii=False) for letter in letters]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Two jobs of one process may read the same rows; a hidden file that a crash leaves is no letter.
+        scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
+        scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        os.replace(scratch, target)
+    except OSError as error:
+        raise _unwritable(table, folder, error) from error
+
+
+def _unwritable(table: str, folder: str, error: OSError) -> ConnectorError:
+    return ConnectorError("dead-letter", f"Cannot write bad rows of table '{table}' to '{folder}': {error.strerror}")

@@ -1,0 +1,272 @@
+"""Records that cannot be read: ``on-error`` = skip leaves them out, dead-letter writes them elsewhere as well.
+
+Records are decoded together. Only where that fails are they halved until the bad ones stand alone. Letters are written
+before the rows around them are handed on, so a checkpoint that holds a later offset has them: at least once, as a job
+that goes back to a checkpoint reads, and writes, some of them again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
+from flowsql_connectors.dead_letter_table import with_letters
+from flowsql_connectors.dead_letters import make_folder, write_letters
+from flowsql_connectors.file_systems.choice import is_remote
+from flowsql_connectors.formats.format import Columns
+from flowsql_connectors.kafka.client import Cluster
+from flowsql_connectors.kafka.encode import Records
+from flowsql_connectors.kafka.options import DEAD_LETTER_TOPIC, FORMAT, SERVERS, TOPIC, VALUE_FORMAT
+from flowsql_connectors.kafka.producer import RecordProducer
+from flowsql_connectors.kafka.rows import RecordRows
+from flowsql_connectors.options import OptionValues
+from flowsql_connectors.spi.counters import ROWS_SKIPPED, Lose
+from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
+from flowsql_core.types.logical import BIGINT, BYTES, INT, STRING, Column
+
+#: What a letter in a folder holds, as a json table declares it.
+LETTER_COLUMNS: Final = (
+    Column("row_bytes", BYTES),
+    Column("key_bytes", BYTES),
+    Column("error", STRING),
+    Column("topic", STRING),
+    Column("partition", INT),
+    Column("offset", BIGINT),
+    Column("table_name", STRING),
+)
+#: Names of headers of a letter in a topic begin so.
+HEADER: Final = "__flowsql.errors."
+_NO_ROWS: Final = Columns((), 0, None, np.empty(0, np.int64))
+
+
+@record
+class BadRecord:
+    """A message of the client library, and why it is no row."""
+
+    message: Any
+    error: str
+
+
+class Letters(Protocol):
+    """Where bad records are written."""
+
+    def write(self, topic: str, partition: int, letters: Sequence[BadRecord]) -> None:
+        """Write them, all of one partition; they are safe when this returns."""
+        ...
+
+    def close(self) -> None:
+        """No more of them come."""
+        ...
+
+
+@record
+class BadRecordPolicy:
+    """What a scan does with bad records; neither ``topic`` nor ``folder``: they are counted and left out.
+
+    ``columns``: those that are read; a record is bad by them alone.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    topic: str | None = None
+    folder: str | None = None
+
+    def letters(self, cluster: Cluster, subtask: int) -> Letters | None:
+        """Where a reader writes them."""
+        if self.topic is not None:
+            return TopicLetters(cluster, self.table, self.topic, subtask)
+        return None if self.folder is None else FolderLetters(self)
+
+
+def bad_record_policy(table: str, values: OptionValues, columns: tuple[str, ...]) -> BadRecordPolicy | None:
+    """The policy of a table's options; None for ``fail``.
+
+    Raises:
+        BindError: it is not said where letters go, or said twice, or although there are none.
+        NotSupportedYetError: a folder that is not of this machine.
+    """
+    action = values.get(ON_ERROR)
+    given = [one for one in (DEAD_LETTER_TOPIC, DEAD_LETTER_PATH, DEAD_LETTER_TABLE) if values.get(one) is not None]
+    if action != "dead-letter" and given:
+        raise BindError("bad-row-options", f"'{given[0].key}' needs '{ON_ERROR.key}' = 'dead-letter'.")
+    if action == "fail":
+        return None
+    if action == "skip":
+        return BadRecordPolicy(table, columns)
+    if len(given) != 1 or given[0] is DEAD_LETTER_TABLE:
+        # A table that is named stands here no more: SQL has put its topic or folder in.
+        raise BindError(
+            "bad-row-options",
+            f"'{ON_ERROR.key}' = 'dead-letter' needs one of '{DEAD_LETTER_TOPIC.key}', '{DEAD_LETTER_TABLE.key}' and "
+            f"'{DEAD_LETTER_PATH.key}'.",
+        )
+    folder = values.get(DEAD_LETTER_PATH)
+    if folder is not None and is_remote(folder):
+        raise NotSupportedYetError(f"'{DEAD_LETTER_PATH.key}' = '{folder}'", None, "name a folder of this machine")
+    folder = None if folder is None else folder.removeprefix("file://")
+    return BadRecordPolicy(table, columns, values.get(DEAD_LETTER_TOPIC), folder)
+
+
+def with_letter_table(table: TableSpec, letters: TableSpec) -> TableSpec:
+    """The table with the topic, or the folder, of its dead-letter table as an option instead of that table's name.
+
+    Raises:
+        BindError: a table of another cluster, or one whose values are not the bytes of records.
+        NotSupportedYetError: neither a topic nor JSON lines in a folder.
+    """
+    if letters.option("connector") != "kafka":
+        return with_letters(table, letters, LETTER_COLUMNS)
+    for other in (DEAD_LETTER_TOPIC, DEAD_LETTER_PATH):
+        if table.option(other.key) is not None:
+            raise BindError("bad-row-options", f"Give '{DEAD_LETTER_TABLE.key}' or '{other.key}', not both.")
+    name = table.option(DEAD_LETTER_TABLE.key)
+    topic = letters.declared(TOPIC.key) or ""
+    if letters.option(FORMAT.key) != "raw" and letters.option(VALUE_FORMAT.key) != "raw":
+        raise BindError(
+            "bad-row-options",
+            f"Table '{name}' of '{DEAD_LETTER_TABLE.key}' must have 'format' = 'raw': its values are those of bad "
+            "records, as they are.",
+            hint=f"headers that begin with '{HEADER}' say where a record comes from and why it is bad",
+        )
+    if not topic or ";" in topic or letters.declared(SERVERS.key) != table.declared(SERVERS.key):
+        raise BindError(
+            "bad-row-options",
+            f"Table '{name}' of '{DEAD_LETTER_TABLE.key}' must be one topic of the same '{SERVERS.key}'.",
+        )
+    kept = tuple(item for item in table.options if item[0] != DEAD_LETTER_TABLE.key)
+    return replace(table, options=(*kept, (DEAD_LETTER_TOPIC.key, topic)))
+
+
+class TolerantRows:
+    """Decodes records, and leaves bad ones out.
+
+    Args:
+        letters: where they go; None: nowhere.
+    """
+
+    def __init__(self, rows: RecordRows, letters: Letters | None, lose: Lose) -> None:
+        self._rows = rows
+        self._letters = letters
+        self._lose = lose
+
+    def decode(self, topic: str, partition: int, messages: Sequence[Any], offsets: npt.NDArray[np.int64]) -> Columns:
+        """The rows of the good ones; ``lines`` are indexes among all."""
+        found: list[Columns] = []
+        bad: list[BadRecord] = []
+        places: list[int] = []
+        left = [(0, len(messages))]
+        while left:
+            start, stop = left.pop()
+            try:
+                part = self._rows.decode(topic, partition, messages[start:stop], offsets[start:stop])
+            except ExecutionError as error:
+                if stop - start > 1:
+                    middle = (start + stop) // 2
+                    left += [(middle, stop), (start, middle)]
+                    continue
+                bad.append(BadRecord(messages[start], error.message.partition("\n")[0]))
+                places.append(int(offsets[start]))
+                continue
+            if part.num_rows:
+                assert part.lines is not None
+                found.append(replace(part, lines=part.lines + start))
+        if bad:
+            self._lose(ROWS_SKIPPED, len(bad), lambda: f"topic '{topic}', partition {partition}, offset {places[0]}")
+            if self._letters is not None:
+                self._letters.write(topic, partition, bad)
+        return Columns.joined(found) if found else _NO_ROWS
+
+    def close(self) -> None:
+        """No more records come."""
+        if self._letters is not None:
+            self._letters.close()
+
+
+class TopicLetters:
+    """Writes bad records to a topic as they are: key, value, timestamp and headers, and headers that tell of them."""
+
+    def __init__(self, cluster: Cluster, table: str, topic: str, subtask: int) -> None:
+        self._table = table
+        self._make: Callable[[], RecordProducer] = lambda: RecordProducer(cluster, topic, "default", subtask)
+        self._producer: RecordProducer | None = None
+
+    def write(self, topic: str, partition: int, letters: Sequence[BadRecord]) -> None:
+        """Send them, and wait until the brokers have them."""
+        if self._producer is None:
+            self._producer = self._make()
+        messages = [letter.message for letter in letters]
+        headers = [
+            [
+                *(message.headers() or ()),
+                (f"{HEADER}topic", topic.encode()),
+                (f"{HEADER}partition", str(partition).encode()),
+                (f"{HEADER}offset", str(message.offset()).encode()),
+                (f"{HEADER}table", self._table.encode()),
+                (f"{HEADER}message", letter.error.encode()),
+            ]
+            for message, letter in zip(messages, letters, strict=True)
+        ]
+        self._producer.write(
+            Records(
+                len(letters),
+                pa.array([message.value() for message in messages], pa.binary()),
+                pa.array([message.key() for message in messages], pa.binary()),
+                None,
+                pa.array([message.timestamp()[1] for message in messages], pa.int64()),
+                pa.array(headers, pa.map_(pa.string(), pa.binary())),
+            )
+        )
+        self._producer.flush()
+
+    def close(self) -> None:
+        """End the client."""
+        if self._producer is not None:
+            self._producer.close()
+
+
+class FolderLetters:
+    """Writes bad records to files of JSON lines."""
+
+    def __init__(self, policy: BadRecordPolicy) -> None:
+        assert policy.folder is not None
+        self._policy = policy
+        self._folder = policy.folder
+        make_folder(policy.table, policy.folder)
+
+    def write(self, topic: str, partition: int, letters: Sequence[BadRecord]) -> None:
+        """One file, named after what it holds: the same records replace themselves."""
+        policy = self._policy
+        told = [
+            {
+                "row_bytes": _text(letter.message.value()),
+                "key_bytes": _text(letter.message.key()),
+                "error": letter.error,
+                "topic": topic,
+                "partition": partition,
+                "offset": letter.message.offset(),
+                "table_name": policy.table,
+            }
+            for letter in letters
+        ]
+        key = "\0".join((topic, policy.table, *policy.columns))
+        first, last = told[0]["offset"], told[-1]["offset"]
+        name = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}-{partition}-{first}-{last}.jsonl"
+        write_letters(policy.table, self._folder, Path(self._folder) / name, told)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
