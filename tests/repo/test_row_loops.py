@@ -32,7 +32,8 @@ LOOPED_OVER: Final = {"tolist"}
 
 ODD: Final = "over odd rows: tests/connectors/test_bulk_paths sees that there are no others"
 ARGUMENTS: Final = "over the distinct values of an argument, one pass of all rows each"
-CLIENT: Final = "Kafka's client library gives and takes a Python object a record"
+CLIENT: Final = "Kafka's client library takes a Python object a record"
+HEADERS: Final = "headers of Kafka's records, where a query asks for them"
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
@@ -135,8 +136,8 @@ ALLOWED: Final = {
     "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
     "flowsql_connectors/kafka/bad_records:TopicLetters.write": CLIENT,
     "flowsql_connectors/kafka/producer:_messages": CLIENT,
-    "flowsql_connectors/kafka/rows:RecordRows.decode": CLIENT,
-    "flowsql_connectors/kafka/rows:_of_messages": CLIENT,
+    "flowsql_connectors/kafka/native:RecordConsumer._records": HEADERS,
+    "flowsql_connectors/kafka/rows:_told": HEADERS,
     "flowsql_runtime/operators/changelog_function:FromChangelogOperator._kinds_of": "over distinct values: codes",
     "flowsql_connectors/formats/json_decode:JsonLines._objects": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",

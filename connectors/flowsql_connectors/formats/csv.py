@@ -150,7 +150,12 @@ class CsvFormat(FileFormat):
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """A row a message."""
         self._refuse_header()
-        return LineMessages(self.decoder, context, self.ignore_parse_errors, row_a_message=True)
+        from flowsql_connectors.formats.messages.rows import RowMessages
+
+        lines = LineMessages(self.decoder, context, self.ignore_parse_errors, row_a_message=True)
+        if not RowMessages.reads(self, context.columns, context.projection):
+            return lines
+        return RowMessages(self, context.columns, context.projection, lines)
 
     def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
         """A row a message."""

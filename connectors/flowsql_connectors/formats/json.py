@@ -153,7 +153,14 @@ class JsonFormat(FileFormat):
 
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """An object, or an array of them, a message."""
-        return LineMessages(self.decoder, context, self.ignore_parse_errors, newline=" ")
+        from flowsql_connectors.formats.messages.objects import ObjectMessages, is_flat
+
+        lines = LineMessages(self.decoder, context, self.ignore_parse_errors, newline=" ")
+        wanted = tuple(context.columns[index] for index in context.projection)
+        # The kernel does not tell what is missing.
+        if self.fail_on_missing or context.metadata or not all(is_flat(column.type) for column in wanted):
+            return lines
+        return ObjectMessages(wanted, self.dialect, lines)
 
     def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
         """An object a message."""

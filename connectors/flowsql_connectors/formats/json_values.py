@@ -149,11 +149,12 @@ def _expect(value: Any, kind: type, type_: LogicalType) -> Any:
 
 def _truncated(number: NumberText, type_: IntegerType) -> int:
     """INT and BIGINT take any JSON number and cut its fraction off; the smaller ones do not."""
-    value = int(number) if number.lstrip("-").isdigit() else int(float(number))
+    value = int(number) if number.lstrip("-").isdigit() else float(number)
     limit = 1 << (type_.bits - 1)
-    if not -limit <= value < limit:
+    # Also of what is larger than any double. The fraction is cut off towards zero.
+    if not -limit - 1 < value < limit:
         raise ValueError(f"Numeric value ({number}) out of range of {type_}")
-    return value
+    return int(value)
 
 
 def json_text(value: Any, number_text: NumberToText | None = None) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
@@ -24,7 +23,8 @@ from flowsql_connectors.dead_letters import make_folder, write_letters
 from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.formats.format import Columns
 from flowsql_connectors.kafka.client import Cluster
-from flowsql_connectors.kafka.encode import Records
+from flowsql_connectors.kafka.encode import Records as Written
+from flowsql_connectors.kafka.native import HEADERS, KEYS, TIMESTAMPS, Records
 from flowsql_connectors.kafka.options import DEAD_LETTER_TOPIC, FORMAT, SERVERS, TOPIC, VALUE_FORMAT
 from flowsql_connectors.kafka.producer import RecordProducer
 from flowsql_connectors.kafka.rows import RecordRows
@@ -52,10 +52,35 @@ _NO_ROWS: Final = Columns((), 0, None, np.empty(0, np.int64))
 
 @record
 class BadRecord:
-    """A message of the client library, and why it is no row."""
+    """One record, and why it is no row."""
 
-    message: Any
+    records: Records
     error: str
+
+    @property
+    def value(self) -> bytes | None:
+        """What it holds."""
+        return cast("bytes | None", self.records.values[0].as_py())
+
+    @property
+    def key(self) -> bytes | None:
+        """Its key."""
+        return None if self.records.keys is None else cast("bytes | None", self.records.keys[0].as_py())
+
+    @property
+    def offset(self) -> int:
+        """Its place in the partition."""
+        return int(self.records.offsets[0])
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When it was written."""
+        return None if self.records.timestamps is None else int(self.records.timestamps[0])
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Its headers."""
+        return [] if self.records.headers is None else self.records.headers[0]
 
 
 class Letters(Protocol):
@@ -160,31 +185,35 @@ class TolerantRows:
         self._letters = letters
         self._lose = lose
 
-    def decode(self, topic: str, partition: int, messages: Sequence[Any], offsets: npt.NDArray[np.int64]) -> Columns:
+    @property
+    def wanted(self) -> Set[str]:
+        """What is asked of records besides values and offsets."""
+        return self._rows.wanted | (frozenset() if self._letters is None else {KEYS, TIMESTAMPS, HEADERS})
+
+    def decode(self, records: Records) -> Columns:
         """The rows of the good ones; ``lines`` are indexes among all."""
         found: list[Columns] = []
         bad: list[BadRecord] = []
-        places: list[int] = []
-        left = [(0, len(messages))]
+        left = [(0, len(records.offsets))]
         while left:
             start, stop = left.pop()
             try:
-                part = self._rows.decode(topic, partition, messages[start:stop], offsets[start:stop])
+                part = self._rows.decode(records.part(start, stop))
             except ExecutionError as error:
                 if stop - start > 1:
                     middle = (start + stop) // 2
                     left += [(middle, stop), (start, middle)]
                     continue
-                bad.append(BadRecord(messages[start], error.message.partition("\n")[0]))
-                places.append(int(offsets[start]))
+                bad.append(BadRecord(records.part(start, stop), error.message.partition("\n")[0]))
                 continue
             if part.num_rows:
                 assert part.lines is not None
                 found.append(replace(part, lines=part.lines + start))
         if bad:
-            self._lose(ROWS_SKIPPED, len(bad), lambda: f"topic '{topic}', partition {partition}, offset {places[0]}")
+            place = f"topic '{records.topic}', partition {records.partition}, offset {bad[0].offset}"
+            self._lose(ROWS_SKIPPED, len(bad), lambda: place)
             if self._letters is not None:
-                self._letters.write(topic, partition, bad)
+                self._letters.write(records.topic, records.partition, bad)
         return Columns.joined(found) if found else _NO_ROWS
 
     def close(self) -> None:
@@ -205,25 +234,24 @@ class TopicLetters:
         """Send them, and wait until the brokers have them."""
         if self._producer is None:
             self._producer = self._make()
-        messages = [letter.message for letter in letters]
         headers = [
             [
-                *(message.headers() or ()),
+                *letter.headers,
                 (f"{HEADER}topic", topic.encode()),
                 (f"{HEADER}partition", str(partition).encode()),
-                (f"{HEADER}offset", str(message.offset()).encode()),
+                (f"{HEADER}offset", str(letter.offset).encode()),
                 (f"{HEADER}table", self._table.encode()),
                 (f"{HEADER}message", letter.error.encode()),
             ]
-            for message, letter in zip(messages, letters, strict=True)
+            for letter in letters
         ]
         self._producer.write(
-            Records(
+            Written(
                 len(letters),
-                pa.array([message.value() for message in messages], pa.binary()),
-                pa.array([message.key() for message in messages], pa.binary()),
+                pa.array([letter.value for letter in letters], pa.binary()),
+                pa.array([letter.key for letter in letters], pa.binary()),
                 None,
-                pa.array([message.timestamp()[1] for message in messages], pa.int64()),
+                pa.array([letter.timestamp_ms for letter in letters], pa.int64()),
                 pa.array(headers, pa.map_(pa.string(), pa.binary())),
             )
         )
@@ -249,12 +277,12 @@ class FolderLetters:
         policy = self._policy
         told = [
             {
-                "row_bytes": _text(letter.message.value()),
-                "key_bytes": _text(letter.message.key()),
+                "row_bytes": _text(letter.value),
+                "key_bytes": _text(letter.key),
                 "error": letter.error,
                 "topic": topic,
                 "partition": partition,
-                "offset": letter.message.offset(),
+                "offset": letter.offset,
                 "table_name": policy.table,
             }
             for letter in letters

@@ -6,7 +6,7 @@ librdkafka's defaults give way to those of Kafka's Java clients where the two di
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Final, TypeVar
 
 from flowsql_connectors.kafka.properties import API_TIMEOUT, client_properties, number_of
@@ -21,6 +21,8 @@ except ImportError as missing:
         f"Connector 'kafka' needs the Python module '{missing.name}', which is not installed.",
         hint="pip install 'flowsql[kafka]'",
     ) from missing
+
+from flowsql_connectors.kafka.native import RecordConsumer
 
 T = TypeVar("T")
 
@@ -40,6 +42,10 @@ _READS: Final[dict[str, str | int | float | bool]] = {
     "auto.offset.reset": "error",
     # Partitions are assigned by hand: nobody waits for this consumer to ask.
     "max.poll.interval.ms": 86_400_000,
+    # The library's second of rest, once enough records wait, is far longer than they last.
+    "fetch.queue.backoff.ms": 5,
+    # A request that names only partitions at their end holds up those that come back from such a rest.
+    "fetch.wait.max.ms": 100,
 }
 _WRITES: Final[dict[str, str | int | float | bool]] = {
     "partitioner": "murmur2_random",
@@ -52,7 +58,7 @@ _ONLY_CONSUMERS: Final = {
     "group.id", "group.instance.id", "isolation.level", "enable.auto.commit", "auto.commit.interval.ms",
     "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "fetch.min.bytes", "fetch.max.bytes",
     "fetch.wait.max.ms", "max.partition.fetch.bytes", "check.crcs", "queued.min.messages",
-    "queued.max.messages.kbytes", "fetch.error.backoff.ms", "enable.partition.eof",
+    "queued.max.messages.kbytes", "fetch.error.backoff.ms", "fetch.queue.backoff.ms", "enable.partition.eof",
 }  # fmt: skip
 _ONLY_PRODUCERS: Final = {
     "acks", "retries", "linger.ms", "batch.size", "compression.type", "enable.idempotence", "delivery.timeout.ms",
@@ -123,10 +129,16 @@ class Cluster:
         return ck.IsolationLevel.READ_COMMITTED if committed else ck.IsolationLevel.READ_UNCOMMITTED
 
     def consumer(self, more: Mapping[str, object] | None = None) -> Any:
-        """A consumer without partitions."""
+        """A consumer without partitions, for questions."""
+        return self._client(ck.Consumer, self._reads(), _ONLY_PRODUCERS, more or {})
+
+    def record_consumer(self, most: int, wanted: Set[str]) -> RecordConsumer:
+        """A consumer without partitions, for records; see :class:`RecordConsumer`."""
+        return self._client(lambda config: RecordConsumer(config, most, wanted), self._reads(), _ONLY_PRODUCERS, {})
+
+    def _reads(self) -> dict[str, str | int | float | bool]:
         reset = self._given.get("auto.offset.reset", "none")
-        own = {"group.id": _NO_GROUP, "auto.offset.reset": "error" if reset == "none" else reset}
-        return self._client(ck.Consumer, {**_READS, **own}, _ONLY_PRODUCERS, more or {})
+        return {**_READS, "group.id": _NO_GROUP, "auto.offset.reset": "error" if reset == "none" else reset}
 
     def producer(self, more: Mapping[str, object] | None = None) -> Any:
         """A producer."""
@@ -266,10 +278,15 @@ class Cluster:
             found[name] = sorted(topic.partitions)
         return found
 
-    def check_read(self, consumer: Any, topics: Iterable[str]) -> None:
+    def check_read(self, topics: Iterable[str]) -> None:
         """Raise that a topic which is read was deleted, where a consumer has said something of the kind."""
-        if self._missing:
-            self._missing = not all(self.check_topic(consumer, name) for name in topics)
+        if not self._missing:
+            return
+        client = self.consumer()
+        try:
+            self._missing = not all(self.check_topic(client, name) for name in topics)
+        finally:
+            client.close()
 
     def check_topic(self, client: Any, name: str) -> bool:
         """Raise that a topic does not exist; False: nobody answers."""

@@ -21,6 +21,7 @@ from flowsql_connectors.formats.format import Columns
 from flowsql_connectors.kafka.bad_records import TolerantRows
 from flowsql_connectors.kafka.client import Cluster, passes
 from flowsql_connectors.kafka.enumerator import TopicSplit
+from flowsql_connectors.kafka.native import PartitionEvent, RecordConsumer, Records
 from flowsql_connectors.kafka.rows import RecordRows
 from flowsql_connectors.spi.counters import BYTES_READ
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
@@ -64,6 +65,8 @@ class TopicReader(SourceReader):
         poll_records: records that are consumed at once.
     """
 
+    reads_side_by_side = True
+
     def __init__(
         self,
         cluster: Cluster,
@@ -89,11 +92,13 @@ class TopicReader(SourceReader):
         self._pieces: deque[_Piece] = deque()
         self._failure: BaseException | None = None
         self._paused: Set[str] = frozenset()
+        #: Where partitions ended when they were taken over; asked only where the job stops there.
+        self._ends: dict[str, int] = {}
         self._no_more = False
         self._closed = False
         self._wake: Callable[[], None] | None = None
         self._thread: threading.Thread | None = None
-        self._consumer: Any = None
+        self._consumer: RecordConsumer
         #: The piece that polling is cutting into batches, and where it stands there.
         self._current: _Piece | None = None
         self._at = 0
@@ -106,7 +111,7 @@ class TopicReader(SourceReader):
                 self._positions[split.id] = split
                 self._new.append(split)
             if splits and self._thread is None:
-                self._consumer = self._cluster.consumer()
+                self._consumer = self._cluster.record_consumer(self._poll_records, self._rows.wanted)
                 name = f"kafka-{self._context.subtask}"
                 self._thread = threading.Thread(target=self._consume_all, name=name, daemon=True)
                 self._thread.start()
@@ -195,6 +200,12 @@ class TopicReader(SourceReader):
         """Unfinished partitions at the rows that were polled last."""
         return [position.encode() for position in self._positions.values()]
 
+    def caught_up(self) -> bool:
+        """Whether each partition was polled up to where it ended when the reader got it."""
+        with self._changed:
+            ends = dict(self._ends)
+        return all(name in ends and position.offset >= ends[name] for name, position in self._positions.items())
+
     def positions_durable(self, splits: Sequence[Split]) -> None:
         """The thread commits the offsets under the group."""
         if not self._commits:
@@ -220,11 +231,10 @@ class TopicReader(SourceReader):
         try:
             while self._may_consume(fetches):
                 self._commit()
-                first = self._consumer.consume(1, _WAIT_S)
+                found, events = self._consumer.consume(_WAIT_S)
                 self._cluster.check()
-                self._cluster.check_read(self._consumer, {topic for topic, _ in fetches})
-                if first:
-                    self._split_up(first + self._consumer.consume(self._poll_records - 1, 0), fetches)
+                self._cluster.check_read({topic for topic, _ in fetches})
+                self._take_in(found, events, fetches)
         except BaseException as error:  # raised again where it is polled
             with self._changed:
                 self._failure = _translated(error, self._cluster)
@@ -239,9 +249,8 @@ class TopicReader(SourceReader):
         with self._changed:
             positions, self._to_commit = self._to_commit, {}
         if positions:
-            offsets = [ck.TopicPartition(one.topic, one.partition, one.offset) for one in positions.values()]
             try:
-                self._consumer.commit(offsets=offsets, asynchronous=True)
+                self._consumer.commit((one.topic, one.partition, one.offset) for one in positions.values())
             except ck.KafkaException as error:
                 logger.warning("offsets of group '%s' were not committed: %s", self._cluster.group, error.args[0].str())
 
@@ -256,13 +265,15 @@ class TopicReader(SourceReader):
             paused = self._paused
         if new:
             fetches.update(((split.topic, split.partition), _Fetch(split, split.offset)) for split in new)
-            self._consumer.incremental_assign(
-                [ck.TopicPartition(split.topic, split.partition, split.offset) for split in new]
-            )
+            if self._context.available_now:
+                ends = self._cluster.latest([(split.topic, split.partition) for split in new])
+                with self._changed:
+                    self._ends.update((split.id, ends[split.topic, split.partition]) for split in new)
+            self._consumer.assign((split.topic, split.partition, split.offset) for split in new)
         for stops, change in ((True, self._consumer.pause), (False, self._consumer.resume)):
             some = [one for one in fetches.values() if one.paused != stops and (one.split.id in paused) == stops]
             if some:
-                change([ck.TopicPartition(one.split.topic, one.split.partition) for one in some])
+                change((one.split.topic, one.split.partition) for one in some)
                 for one in some:
                     one.paused = stops
         return True
@@ -272,40 +283,41 @@ class TopicReader(SourceReader):
         waiting = sum(piece.columns.num_rows for piece in self._pieces if piece.split_id not in self._paused)
         return waiting >= _BATCHES_AHEAD * self._context.batch_rows
 
-    def _split_up(self, messages: Sequence[Any], fetches: dict[tuple[str, int], _Fetch]) -> None:
-        """Records by partition; what stands among them that is none."""
-        groups: dict[tuple[str, int], list[Any]] = {}
+    def _take_in(
+        self,
+        found: Sequence[Records],
+        events: Sequence[PartitionEvent],
+        fetches: dict[tuple[str, int], _Fetch],
+    ) -> None:
+        """Rows of records; what came among them that is none."""
         ends: dict[tuple[str, int], int] = {}
-        for message in messages:
-            key = (message.topic(), message.partition())
-            error = message.error()
-            if error is None:
-                groups.setdefault(key, []).append(message)
-            elif error.code() == ck.KafkaError._PARTITION_EOF:
-                ends[key] = message.offset()
-            elif not passes(error):
-                raise _bad_partition(key, error, fetches.get(key), self._cluster)
-        for key, group in groups.items():
-            if key in fetches:
-                self._decode(key, group, fetches)
+        for event in events:
+            key = event.topic, event.partition
+            if event.error.code() == ck.KafkaError._PARTITION_EOF:
+                ends[key] = event.offset
+            elif not passes(event.error):
+                raise _bad_partition(key, event.error, fetches.get(key), self._cluster)
+        for records in found:
+            fetch = fetches.get((records.topic, records.partition))
+            if fetch is not None:
+                self._decode(records, fetch, fetches)
         for key, end in ends.items():
             fetch = fetches.get(key)
             # Behind the last record there may be marks of transactions, which are none.
             if fetch is not None and end > fetch.next:
                 self._put(fetch, fetches, Columns((), 0), np.empty(0, np.int64), end)
 
-    def _decode(self, key: tuple[str, int], group: list[Any], fetches: dict[tuple[str, int], _Fetch]) -> None:
-        fetch = fetches[key]
-        offsets = np.fromiter((message.offset() for message in group), np.int64, len(group))
+    def _decode(self, records: Records, fetch: _Fetch, fetches: dict[tuple[str, int], _Fetch]) -> None:
+        offsets = records.offsets
         following = int(offsets[-1]) + 1
         if fetch.split.stop is not None and following > fetch.split.stop:
-            kept = int(np.searchsorted(offsets, fetch.split.stop))
-            group, offsets, following = group[:kept], offsets[:kept], fetch.split.stop
-        if not group:
+            records = records.part(0, int(np.searchsorted(offsets, fetch.split.stop)))
+            offsets, following = records.offsets, fetch.split.stop
+        if not len(offsets):
             self._put(fetch, fetches, Columns((), 0), offsets, following)
             return
-        columns = self._rows.decode(*key, group, offsets)
-        self._context.count(BYTES_READ, sum(map(len, group)))
+        columns = self._rows.decode(records)
+        self._context.count(BYTES_READ, records.value_bytes)
         assert columns.lines is not None
         of_rows = offsets[columns.lines]
         if fetch.next == fetch.split.offset and fetch.split.rows_done and int(offsets[0]) == fetch.split.offset:
@@ -326,7 +338,7 @@ class TopicReader(SourceReader):
         fetch.next = following
         if ends:
             del fetches[split.topic, split.partition]
-            self._consumer.incremental_unassign([ck.TopicPartition(split.topic, split.partition)])
+            self._consumer.unassign(split.topic, split.partition)
         with self._changed:
             self._pieces.append(_Piece(split.id, columns, offsets, following, ends))
         self._call_wake()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, MessageDecoder, Messages
+from flowsql_connectors.kafka.native import EPOCHS, HEADERS, KEYS, TIMESTAMPS, Records
 from flowsql_connectors.kafka.record_format import RecordFormat
 from flowsql_connectors.spi.source import ReaderContext
 from flowsql_core.arrow import compute as pc
@@ -31,6 +32,13 @@ METADATA: Final[dict[str, LogicalType]] = {
 }
 #: Before the metadata keys of the value's format.
 OF_VALUE: Final = "value."
+#: What is asked of records for a column of metadata.
+_ASKED: Final = {
+    "timestamp": TIMESTAMPS,
+    "timestamp-type": TIMESTAMPS,
+    "leader-epoch": EPOCHS,
+    "headers": HEADERS,
+}
 #: By the client library's number.
 _TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
@@ -82,27 +90,28 @@ class RecordRows:
         if records.key_format is not None:
             self._keys = records.key_format.message_decoder(context_of(records.key_columns, key_read, ()))
 
-    def decode(self, topic: str, partition: int, messages: Sequence[Any], offsets: Int64s) -> Columns:
-        """The rows of records of one partition; ``lines`` are indexes of records.
+    @property
+    def wanted(self) -> Set[str]:
+        """What is asked of records besides values and offsets."""
+        keys = {KEYS} if self._keys is not None else set()
+        return {_ASKED[key] for key in self._scan.metadata if key in _ASKED} | keys
 
-        Args:
-            messages: of the client library.
-            offsets: of the messages.
-        """
+    def decode(self, records: Records) -> Columns:
+        """The rows of records of one partition; ``lines`` are indexes of records."""
 
         def place(index: int) -> str:
-            return f"topic '{topic}', partition {partition}, offset {offsets[index]}"
+            return f"topic '{records.topic}', partition {records.partition}, offset {records.offsets[index]}"
 
-        values = pa.array([message.value() for message in messages], pa.binary())
+        values = records.values
         found = self._values.decode(Messages(values, place))
         of_rows = _lines(found)
         kinds = found.kinds
         if self._keys is None:
             arrays = [self._column(found, at, self._types[i]) for i, at in enumerate(self._in_value)]
-            arrays += self._metadata(topic, partition, messages, offsets, of_rows, found, None)
+            arrays += self._metadata(records, of_rows, found, None)
             return Columns(tuple(arrays), found.num_rows, kinds, of_rows)
-        keys = self._keys.decode(Messages(pa.array([message.key() for message in messages], pa.binary()), place))
-        value_rows, key_rows, of_rows = _met(of_rows, _lines(keys), len(messages))
+        keys = self._keys.decode(Messages(records.keys, place))
+        value_rows, key_rows, of_rows = _met(of_rows, _lines(keys), len(values))
         deleted = None
         if self._upserts:
             if values.null_count:
@@ -116,7 +125,7 @@ class RecordRows:
         elif kinds is not None:
             kinds = kinds[value_rows]
         arrays = [self._joined(i, found, keys, value_rows, key_rows, deleted) for i in range(len(self._in_value))]
-        arrays += self._metadata(topic, partition, messages, offsets, of_rows, found, value_rows)
+        arrays += self._metadata(records, of_rows, found, value_rows)
         return Columns(tuple(arrays), len(of_rows), kinds, of_rows)
 
     def close(self) -> None:
@@ -146,10 +155,7 @@ class RecordRows:
 
     def _metadata(
         self,
-        topic: str,
-        partition: int,
-        messages: Sequence[Any],
-        offsets: Int64s,
+        records: Records,
         of_rows: Int64s,
         values: Columns,
         value_rows: Int64s | None,
@@ -162,28 +168,28 @@ class RecordRows:
                 made.append(array if value_rows is None else _taken(array, value_rows))
                 told += 1
             elif key == "topic":
-                made.append(pa.repeat(pa.scalar(topic, type_), len(of_rows)))
+                made.append(pa.repeat(pa.scalar(records.topic, type_), len(of_rows)))
             elif key == "partition":
-                made.append(pa.repeat(pa.scalar(partition, type_), len(of_rows)))
+                made.append(pa.repeat(pa.scalar(records.partition, type_), len(of_rows)))
             elif key == "offset":
-                made.append(pa.array(offsets[of_rows], type_))
+                made.append(pa.array(records.offsets[of_rows], type_))
             else:
-                made.append(_taken(_of_messages(key, messages, type_), of_rows))
+                made.append(_taken(_told(key, records, type_), of_rows))
         return made
 
 
-def _of_messages(key: str, messages: Sequence[Any], type_: Any) -> Any:
-    """Metadata that the client library has with each message."""
+def _told(key: str, records: Records, type_: Any) -> Any:
+    """Metadata that the client library tells of each record."""
     match key:
         case "timestamp":
-            return pa.array([message.timestamp()[1] for message in messages], pa.int64()).cast(type_)
+            return pa.array(records.timestamps, pa.int64()).cast(type_)
         case "timestamp-type":
-            numbers = pa.array([message.timestamp()[0] for message in messages], pa.int32())
-            return pa.array(_TIMESTAMP_TYPES, type_).take(numbers)
+            return pa.array(_TIMESTAMP_TYPES, type_).take(pa.array(records.timestamp_types))
         case "leader-epoch":
-            return pa.array([message.leader_epoch() for message in messages], type_)
+            assert records.epochs is not None
+            return pa.array(records.epochs, type_, mask=records.epochs < 0)
     # Of headers with the same name the last one counts.
-    return pa.array([list(dict(message.headers() or ()).items()) for message in messages], type_)
+    return pa.array([list(dict(headers).items()) for headers in records.headers or ()], type_)
 
 
 def _lines(columns: Columns) -> Int64s:

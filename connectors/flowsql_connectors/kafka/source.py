@@ -81,6 +81,11 @@ class TopicSource(TableSource):
         return self._values.get(BOUNDED_MODE) != "unbounded"
 
     @property
+    def tells_backlog(self) -> bool:
+        """Brokers know where partitions end."""
+        return True
+
+    @property
     def changelog_mode(self) -> ChangelogMode:
         """Upserts, or what the values carry."""
         return UPSERTS if self._upserts else self._records.value_format.changelog_mode

@@ -169,6 +169,8 @@ class _SplitThread:
 class RowReader(SourceReader):
     """Reads its splits side by side."""
 
+    reads_side_by_side = True
+
     def __init__(
         self, connector: str, source: RowSource, schema: Schema, columns: tuple[int, ...], keys: Schema
     ) -> None:

@@ -96,7 +96,13 @@ class BatchedInput:
 
 
 class SourceReader(ABC):
-    """Reads splits given to one subtask."""
+    """Reads splits given to one subtask.
+
+    ``reads_side_by_side``: all of its splits are read at the same time, so that one which gives no rows has none for
+    now, and may be idle by itself; else the reader is idle as a whole.
+    """
+
+    reads_side_by_side: ClassVar[bool] = False
 
     @abstractmethod
     def add_splits(self, splits: list[Split]) -> None:

@@ -36,6 +36,35 @@ def equal_mask() -> Any:
 
 
 @native
+def text_end_mask() -> Any:
+    """``text_end_mask(data, at)``: which of ``data[at:at + 64]`` end a run of plain bytes in a JSON string, as uint64.
+
+    They are quotes, backslashes and control characters.
+    """
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def text_end_mask(typing: Any, data: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(ir.IntType(8), 64)
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            address = builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer())
+            found = builder.load(address, align=1)
+
+            def is_(relation: str, code: int) -> Any:
+                return builder.icmp_unsigned(relation, found, ir.Constant(vector, [code] * 64))
+
+            ends = builder.or_(builder.or_(is_("==", 0x22), is_("==", 0x5C)), is_("<", 0x20))
+            return builder.bitcast(ends, ir.IntType(64))
+
+        return types.uint64(data, types.int64), generate
+
+    return text_end_mask
+
+
+@native
 def high_mask() -> Any:
     """``high_mask(data, at)``: which of ``data[at:at + 64]`` are above 127, as uint64."""
     from llvmlite import ir

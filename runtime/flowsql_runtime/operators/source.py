@@ -73,6 +73,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
             )
         )
         self._follows = False
+        ctx.progress.side_by_side = self._reader.reads_side_by_side
         ctx.tell(SourceState, self._state)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:

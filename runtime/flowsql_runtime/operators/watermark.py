@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Set
 from functools import partial
 from typing import Final
 
@@ -24,6 +25,7 @@ from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.time.alignment import AlignedSource
 from flowsql_runtime.time.emission import emissions, with_full_interval
+from flowsql_runtime.time.silence import SplitSilence
 
 Int64s = npt.NDArray[np.int64]
 
@@ -38,6 +40,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
 
     A source in the same task that reads several splits has one watermark per split: the minimum over the unfinished
     ones counts, and one that has not started holds it back. So files read one behind another lose no rows as late.
+    Splits that are read side by side are left out while they are idle.
 
     With ``spec.alignment`` splits of the source of the same task wait when their watermarks are too far ahead of the
     others' in the group; it looks again after each of its batches, and by a timer while something waits.
@@ -59,6 +62,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         self._by_split: dict[str | None, int] = {}
         self._finished_ms = self._start_ms
         self._pending: list[Int64s | None] = [None, None, None]
+        self._silence = SplitSilence(self.spec.idle_timeout_ms, ctx.clock.now_ms())
         self._aligned: AlignedSource | None = None
         if self.spec.alignment is not None:
             self._aligned = AlignedSource(
@@ -74,8 +78,11 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         ctx.tell(AssignerState, self._state)
 
     def _state(self) -> AssignerState:
-        levels = {split: level for split, level in self._by_split.items() if level > self._start_ms}
-        not_begun = tuple(sorted(split for split in self.ctx.progress.unfinished if split not in self._by_split))
+        left_out = frozenset() if self._idle else self._silence.idle
+        counted = {split: level for split, level in self._by_split.items() if split not in left_out}
+        levels = {split: level for split, level in counted.items() if level > self._start_ms}
+        unread = self.ctx.progress.unfinished - self._by_split.keys() - self._silence.idle
+        not_begun = tuple(sorted(unread))
         return AssignerState(self._idle, tuple(levels.items()), not_begun, self.spec.idle_timeout_ms)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
@@ -96,7 +103,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         if batch.columns[self.spec.rowtime_index].null_count:
             raise self._null_row_time(batch)
         if self.spec.idle_timeout_ms > 0:
-            self._active()
+            self._heard()
         made = None
         try:
             made = batch.with_track(self._track(batch))
@@ -161,7 +168,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         return np.maximum(rising, before_ms)
 
     def _others(self, split: str | None) -> int:
-        """The minimum over the other unfinished splits; splits that ended are forgotten."""
+        """The minimum over the other unfinished splits that are not idle; splits that ended are forgotten."""
         progress = self.ctx.progress
         if split is None:
             return MAX_WATERMARK
@@ -169,7 +176,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             self._finished_ms = max(self._finished_ms, self._by_split.pop(ended))
         lowest = MAX_WATERMARK
         for other in progress.unfinished:
-            if other != split:
+            if other != split and other not in self._silence.idle:
                 lowest = min(lowest, self._by_split.get(other, MIN_WATERMARK))
         return lowest
 
@@ -205,14 +212,29 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             self._tick()
         if _ALIGNMENT in slots and self._aligned is not None:
             self._aligned.interval_over()
-        if _IDLENESS in slots and not self._idle:
-            if self._aligned is not None and self._aligned.waits:
-                # It has rows, and reads none because it is ahead.
-                self._arm(_IDLENESS, self.spec.idle_timeout_ms)
-                return
+        if _IDLENESS in slots:
+            self._pending[_IDLENESS] = None
+            self._judge_silence()
+
+    def _judge_silence(self) -> None:
+        """Idle splits hold nothing back; where all are idle, so is the whole."""
+        aligned = self._aligned
+        splits = self._silent_as()
+        # Who is ahead has rows, and is not read.
+        held_back = frozenset() if aligned is None else splits if aligned.waits else aligned.paused
+        again_ms = self._silence.judge(splits, held_back, self.ctx.clock.now_ms())
+        if again_ms is not None:
+            self._arm(_IDLENESS, again_ms)
+            self._tick()
+        elif not self._idle:
             self._idle = True
             self._align()
             self.output.emit_watermark_status(IDLE)
+
+    def _silent_as(self) -> Set[str | None]:
+        """What may be silent: each split of those that are read side by side, else the whole."""
+        progress = self.ctx.progress
+        return progress.unfinished if progress.side_by_side and progress.unfinished else frozenset({None})
 
     def _align(self) -> None:
         """Tell the group how far this subtask is."""
@@ -227,15 +249,23 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             self._aligned.leave()
 
     def _tick(self) -> None:
-        current = min(self._by_split.values(), default=self._finished_ms)
-        started = all(split in self._by_split for split in self.ctx.progress.unfinished)
-        if started and current > self._last_ms:
+        unfinished = self.ctx.progress.unfinished
+        counted = (unfinished or self._by_split.keys()) - self._silence.idle
+        started = all(split in self._by_split for split in counted)
+        if not started:
+            return
+        current = min((self._by_split[split] for split in counted), default=self._finished_ms)
+        if current > self._last_ms:
             self._last_ms = current
             self.output.emit_watermark(Watermark(current))
 
-    def _active(self) -> None:
+    def _heard(self) -> None:
+        """Rows came."""
         self._wake()
-        self._arm(_IDLENESS, self.spec.idle_timeout_ms)
+        progress = self.ctx.progress
+        self._silence.heard(progress.current if progress.side_by_side else None, self.ctx.clock.now_ms())
+        if self._pending[_IDLENESS] is None:
+            self._arm(_IDLENESS, self.spec.idle_timeout_ms)
 
     def _wake(self) -> None:
         if self._idle:
@@ -243,7 +273,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             self.output.emit_watermark_status(ACTIVE)
 
     def _arm(self, slot: int, after_ms: int) -> None:
-        """(Re)start one of the timers: only a quiet time of ``after_ms`` lets it fire."""
+        """(Re)start one of the timers."""
         timers = self.ctx.timers
         pending = self._pending[slot]
         due = np.array([self.ctx.clock.now_ms() + after_ms], np.int64)

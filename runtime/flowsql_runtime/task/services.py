@@ -318,7 +318,7 @@ class SplitProgress:
     not started hold it back. Empty for sources without splits.
     """
 
-    __slots__ = ("aligned", "bounded", "current", "paced", "tells_watermarks", "unfinished")
+    __slots__ = ("aligned", "bounded", "current", "paced", "side_by_side", "tells_watermarks", "unfinished")
 
     def __init__(self) -> None:
         #: The subtask in its watermark group, if it has one.
@@ -327,6 +327,8 @@ class SplitProgress:
         self.current: str | None = None
         #: Rows come at a rate, and not as fast as they are read.
         self.paced = False
+        #: All splits are read at the same time: one that gives no rows has none for now.
+        self.side_by_side = False
         #: The source itself has said how far event time is.
         self.tells_watermarks = False
         self.unfinished: set[str] = set()

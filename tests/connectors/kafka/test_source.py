@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from flowsql_connectors import registry
+from flowsql_connectors.kafka import native
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_connectors.spi.source import ReaderContext, Split
 from flowsql_core.clock import SystemClock
@@ -177,6 +178,25 @@ def test_metadata(broker: Broker) -> None:
     scan_of_no_such = ScanSpec(table, (0,), (*table.columns, Column("size", STRING)), ("size",))
     with pytest.raises(BindError, match="Invalid metadata key 'size'"):
         registry.create_source(scan_of_no_such, {})
+
+
+def test_more_bytes_than_an_array_holds_come_as_several(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_MOST_BYTES", 100)
+    topic = broker.topic()
+    wanted = [[i, "x" * (i % 50)] for i in range(300)]
+    broker.write(topic, *({"a": a, "b": b} for a, b in wanted), key=b"key")
+    rows = scan(broker.table("a INT, b STRING", topic), metadata=("offset", "leader-epoch"))
+    assert [row[:3] for row in rows] == [[*row, offset] for offset, row in enumerate(wanted)]
+
+
+def test_a_client_without_the_librarys_functions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    native._library.cache_clear()
+    monkeypatch.setitem(native._FUNCTIONS, "rd_kafka_no_such_function", (None, ()))
+    try:
+        with pytest.raises(ConnectorError, match="librdkafka's functions are not found"):
+            native._library()
+    finally:
+        native._library.cache_clear()
 
 
 def test_new_partitions_are_read_from_their_start(broker: Broker) -> None:

@@ -153,6 +153,54 @@ def test_idleness_is_declared_after_the_timeout_and_ends_with_a_row() -> None:
     assert [element for element in harness.output.elements if element in (ACTIVE, IDLE)] == [IDLE, ACTIVE]
 
 
+def test_splits_that_are_read_side_by_side_are_idle_one_by_one() -> None:
+    harness = OperatorHarness(assigner(idle_timeout_ms=1000))
+    progress = harness.operators[0].ctx.progress
+    progress.side_by_side = True
+    progress.unfinished |= {"a", "b"}
+
+    def read(split: str, *values: int) -> None:
+        progress.current = split
+        harness.batch(times(*values))
+        progress.current = None
+
+    read("a", 5_000)
+    harness.advance(600)
+    read("a", 6_000)
+    assert emitted(harness) == []
+    harness.advance(400)
+    assert emitted(harness) == [(2, 6_000)]
+    assert IDLE not in harness.output.elements
+    # It comes back behind the others, and holds them back from then on.
+    read("b", 3_000)
+    read("a", 8_000)
+    assert emitted(harness) == [(2, 6_000)]
+    read("b", 7_000)
+    assert emitted(harness)[-1] == (5, 7_000)
+    harness.advance(999)
+    assert IDLE not in harness.output.elements
+    harness.advance(1)
+    assert harness.output.elements[-1] is IDLE
+    read("b", 9_000)
+    assert harness.output.elements[-2] is ACTIVE
+    assert emitted(harness)[-1] == (6, 9_000)
+
+
+def test_splits_that_are_read_one_behind_another_are_idle_together() -> None:
+    harness = OperatorHarness(assigner(idle_timeout_ms=1000))
+    progress = harness.operators[0].ctx.progress
+    progress.unfinished |= {"a", "b"}
+    progress.current = "a"
+    harness.batch(times(5_000))
+    harness.advance(999)
+    harness.batch(times(6_000))
+    harness.advance(999)
+    assert emitted(harness) == []
+    harness.advance(1)
+    assert harness.output.elements[-1] is IDLE
+    assert emitted(harness) == []
+
+
 def test_an_idle_assigner_wakes_for_the_end() -> None:
     harness = OperatorHarness(assigner(idle_timeout_ms=1000))
     harness.advance(1000)

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
+from flowsql_compute.kernels.masks import lowest_place, text_end_mask
 
 #: What stands at a path. ``ODD``: the document is not plain.
 ODD, MISSING, NULL, TRUTH, INTEGER, DECIMAL, STRING, OBJECT, ARRAY = range(9)
@@ -52,6 +53,12 @@ def is_hex(code):
 def string_end(data, at, end):
     """Place of the closing quote times 4, and the kind of escapes before it; -1 when the string is wrong."""
     escapes = PLAIN
+    while at + 64 <= data.size:
+        ends = text_end_mask(data, at)
+        if ends != 0:
+            at += np.int64(lowest_place(ends))
+            break
+        at += 64
     while at < end:
         code = data[at]
         if code == _QUOTE:

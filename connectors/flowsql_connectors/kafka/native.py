@@ -1,0 +1,375 @@
+"""librdkafka's consumer by its C interface: many records at once as arrays.
+
+The Python client makes an object of each record, which takes longer than all else that reading it costs. The functions
+are those of the library that the Python client brings, or of the system's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Iterable, Mapping, Sequence, Set
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+import confluent_kafka as ck
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import pack_validity
+from flowsql_compute.kernels.wire.held_messages import (
+    ERROR,
+    HEADS,
+    KEY_SIZE,
+    OFFSET,
+    PARTITION,
+    TOPIC,
+    VALUE_SIZE,
+    call_for_messages,
+    message_bytes,
+    message_heads,
+    release_messages,
+)
+from flowsql_core.errors import ConnectorError
+from flowsql_core.record import record
+
+Int64s = npt.NDArray[np.int64]
+
+#: What can be asked of records besides their values and offsets.
+KEYS: Final = "keys"
+TIMESTAMPS: Final = "timestamps"
+EPOCHS: Final = "epochs"
+HEADERS: Final = "headers"
+
+_CONSUMER: Final = 1
+_CONF_OK: Final = 0
+_ERROR_TEXT_BYTES: Final = 512
+#: Bytes of the values of records that become one array, whose offsets are numbers of 32 bits.
+_MOST_BYTES: Final = 1 << 30
+
+_OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
+
+
+@record
+class Records:
+    """Records of one partition by rising offset. What was not asked for is None.
+
+    ``values``, ``keys``: binary arrays, NULL where a record has none. ``timestamps``: milliseconds.
+    ``timestamp_types``: the library's numbers. ``epochs``: of leaders, -1 where unknown.
+    """
+
+    topic: str
+    partition: int
+    offsets: Int64s
+    values: Any
+    keys: Any = None
+    timestamps: Int64s | None = None
+    timestamp_types: npt.NDArray[np.int32] | None = None
+    epochs: npt.NDArray[np.int32] | None = None
+    headers: list[list[tuple[str, bytes | None]]] | None = None
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of all values."""
+        ends = np.frombuffer(self.values.buffers()[1], np.int32, len(self.values) + 1, 4 * self.values.offset)
+        return int(ends[-1] - ends[0])
+
+    def part(self, start: int, stop: int) -> Records:
+        """Records [start, stop)."""
+
+        def cut(some: Any) -> Any:
+            return None if some is None else some[start:stop]
+
+        return Records(
+            self.topic, self.partition, self.offsets[start:stop], self.values[start:stop], cut(self.keys),
+            cut(self.timestamps), cut(self.timestamp_types), cut(self.epochs), cut(self.headers),
+        )  # fmt: skip
+
+
+@record
+class PartitionEvent:
+    """What stands among the records of a partition and is none: its end, or an error."""
+
+    topic: str
+    partition: int
+    offset: int
+    error: Any
+
+
+class _TopicPartition(ctypes.Structure):
+    """How ``rd_kafka_topic_partition_t`` begins."""
+
+    _fields_ = (("topic", c_char_p), ("partition", c_int32), ("offset", c_int64))
+
+
+#: Functions, what they return and what they take.
+_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    "rd_kafka_conf_new": (c_void_p, ()),
+    "rd_kafka_conf_destroy": (None, (c_void_p,)),
+    "rd_kafka_conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
+    "rd_kafka_conf_set_error_cb": (None, (c_void_p, _OnError)),
+    "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
+    "rd_kafka_destroy": (None, (c_void_p,)),
+    "rd_kafka_poll_set_consumer": (c_int, (c_void_p,)),
+    "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
+    "rd_kafka_queue_destroy": (None, (c_void_p,)),
+    "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, (c_void_p, c_int, c_void_p, c_size_t)),
+    "rd_kafka_consumer_close": (c_int, (c_void_p,)),
+    "rd_kafka_topic_partition_list_new": (c_void_p, (c_int,)),
+    "rd_kafka_topic_partition_list_add": (POINTER(_TopicPartition), (c_void_p, c_char_p, c_int32)),
+    "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
+    "rd_kafka_incremental_assign": (c_void_p, (c_void_p, c_void_p)),
+    "rd_kafka_incremental_unassign": (c_void_p, (c_void_p, c_void_p)),
+    "rd_kafka_pause_partitions": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_resume_partitions": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_commit": (c_int, (c_void_p, c_void_p, c_int)),
+    "rd_kafka_error_code": (c_int, (c_void_p,)),
+    "rd_kafka_error_string": (c_char_p, (c_void_p,)),
+    "rd_kafka_error_destroy": (None, (c_void_p,)),
+    "rd_kafka_err2str": (c_char_p, (c_int,)),
+    "rd_kafka_topic_name": (c_char_p, (c_void_p,)),
+    "rd_kafka_message_errstr": (c_char_p, (c_void_p,)),
+    "rd_kafka_message_headers": (c_int, (c_void_p, POINTER(c_void_p))),
+    "rd_kafka_header_get_all": (
+        c_int,
+        (c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t)),
+    ),
+    "rd_kafka_message_timestamp": (c_int64, (c_void_p, c_void_p)),
+    "rd_kafka_message_leader_epoch": (c_int32, (c_void_p,)),
+    "rd_kafka_message_destroy": (None, (c_void_p,)),
+}
+
+
+@cache
+def _library() -> Any:
+    """The library with the types of the functions that are used.
+
+    Raises:
+        ConnectorError: neither the Python client nor the system has it in reach.
+    """
+    from confluent_kafka import cimpl
+
+    places = (cimpl.__file__, ctypes.util.find_library("rdkafka"))
+    for place in places:
+        if place is None:
+            continue
+        library = ctypes.CDLL(place)
+        if all(hasattr(library, name) for name in _FUNCTIONS):
+            for name, (result, arguments) in _FUNCTIONS.items():
+                function = getattr(library, name)
+                function.restype, function.argtypes = result, arguments
+            return library
+    raise ConnectorError(
+        "kafka-library",
+        f"librdkafka's functions are not found: the Python client ({cimpl.__file__}) does not show them, and the "
+        "system has no library 'rdkafka'.",
+        hint="the wheels of confluent-kafka for Linux and macOS have them; else install librdkafka",
+    )
+
+
+def _address(function: Any) -> int:
+    return int(ctypes.cast(function, c_void_p).value or 0)
+
+
+class RecordConsumer:
+    """A consumer of partitions that are assigned by hand. All methods are for one thread.
+
+    Args:
+        config: librdkafka's properties, and ``error_cb`` of the Python client.
+        most: records that are consumed at once.
+        wanted: what is asked of records besides values and offsets.
+
+    Raises:
+        confluent_kafka.KafkaException: a property is refused.
+    """
+
+    def __init__(self, config: Mapping[str, Any], most: int, wanted: Set[str]) -> None:
+        self._library = library = _library()
+        self._wanted = wanted
+        self._addresses = np.empty(most, np.int64)
+        self._heads = np.empty((HEADS, most), np.int64)
+        complain = config["error_cb"]
+        # It lives as long as the consumer, which calls it.
+        self._on_error = _OnError(lambda _, code, text, __: complain(ck.KafkaError(code, _text(text))))
+        conf = library.rd_kafka_conf_new()
+        library.rd_kafka_conf_set_error_cb(conf, self._on_error)
+        said = ctypes.create_string_buffer(_ERROR_TEXT_BYTES)
+        for name, value in config.items():
+            if name == "error_cb":
+                continue
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if library.rd_kafka_conf_set(conf, name.encode(), text.encode(), said, len(said)) != _CONF_OK:
+                library.rd_kafka_conf_destroy(conf)
+                raise _failure(ck.KafkaError._INVALID_ARG, said.value)
+        self._client = library.rd_kafka_new(_CONSUMER, conf, said, len(said))
+        if not self._client:
+            library.rd_kafka_conf_destroy(conf)
+            raise _failure(ck.KafkaError._INVALID_ARG, said.value)
+        library.rd_kafka_poll_set_consumer(self._client)
+        self._queue = library.rd_kafka_queue_get_consumer(self._client)
+        self._release = _address(library.rd_kafka_message_destroy)
+
+    def assign(self, partitions: Iterable[tuple[str, int, int]]) -> None:
+        """Begin to consume partitions, (topic, number, offset) each."""
+        self._change(self._library.rd_kafka_incremental_assign, partitions)
+
+    def unassign(self, topic: str, partition: int) -> None:
+        """Consume a partition no further."""
+        self._change(self._library.rd_kafka_incremental_unassign, [(topic, partition, 0)])
+
+    def pause(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Give no records of these until they are resumed."""
+        self._tell(self._library.rd_kafka_pause_partitions, [(*one, 0) for one in partitions])
+
+    def resume(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Go on with partitions."""
+        self._tell(self._library.rd_kafka_resume_partitions, [(*one, 0) for one in partitions])
+
+    def commit(self, offsets: Iterable[tuple[str, int, int]]) -> None:
+        """Commit offsets under the group, without waiting for the broker."""
+        self._tell(lambda client, some: self._library.rd_kafka_commit(client, some, 1), offsets)
+
+    def close(self) -> None:
+        """Leave the group and release everything."""
+        self._library.rd_kafka_consumer_close(self._client)
+        self._library.rd_kafka_queue_destroy(self._queue)
+        self._library.rd_kafka_destroy(self._client)
+
+    def _change(self, function: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
+        with _Partitions(self._library, partitions) as some:
+            error = function(self._client, some)
+        if error:
+            code, text = self._library.rd_kafka_error_code(error), self._library.rd_kafka_error_string(error)
+            self._library.rd_kafka_error_destroy(error)
+            raise _failure(code, text)
+
+    def _tell(self, function: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
+        with _Partitions(self._library, partitions) as some:
+            code = function(self._client, some)
+        if code:
+            raise _failure(code, self._library.rd_kafka_err2str(code))
+
+    # -- records
+
+    def consume(self, wait_s: float) -> tuple[list[Records], list[PartitionEvent]]:
+        """What is there; waits until something is, but not longer than told."""
+        take, addresses = self._library.rd_kafka_consume_batch_queue, self._addresses.ctypes.data
+        count = take(self._queue, int(wait_s * 1000), addresses, 1)
+        if count <= 0:
+            return [], []
+        count += max(0, take(self._queue, 0, addresses + 8, len(self._addresses) - 1))
+        try:
+            return self._gathered(count)
+        finally:
+            release_messages(self._addresses, count, self._release)
+
+    def _gathered(self, count: int) -> tuple[list[Records], list[PartitionEvent]]:
+        message_heads(self._addresses, count, self._heads)
+        heads = self._heads[:, :count]
+        events = [self._event(int(place)) for place in np.flatnonzero(heads[ERROR])]
+        changes = np.diff(heads[TOPIC]) != 0
+        changes |= np.diff(heads[PARTITION]) != 0
+        changes |= np.diff(heads[ERROR]) != 0
+        borders = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
+        groups: dict[tuple[int, int], list[Int64s]] = {}
+        for start, stop in pairwise(borders):
+            if not heads[ERROR, start]:
+                key = int(heads[TOPIC, start]), int(heads[PARTITION, start])
+                groups.setdefault(key, []).append(np.arange(start, stop))
+        found: list[Records] = []
+        for (topic, partition), runs in groups.items():
+            name = _text(self._library.rd_kafka_topic_name(topic))
+            for order in _small_enough(np.concatenate(runs), heads):
+                found.append(self._records(name, partition, order))
+        return found, events
+
+    def _event(self, place: int) -> PartitionEvent:
+        heads, address = self._heads, int(self._addresses[place])
+        topic = _text(self._library.rd_kafka_topic_name(int(heads[TOPIC, place]))) if heads[TOPIC, place] else ""
+        error = ck.KafkaError(int(heads[ERROR, place]), _text(self._library.rd_kafka_message_errstr(address)))
+        return PartitionEvent(topic, int(heads[PARTITION, place]), int(heads[OFFSET, place]), error)
+
+    def _records(self, topic: str, partition: int, order: Int64s) -> Records:
+        wanted = self._wanted
+        types = np.zeros(len(order), np.int32)
+        return Records(
+            topic,
+            partition,
+            self._heads[OFFSET, order],
+            self._bytes(order, VALUE_SIZE),
+            self._bytes(order, KEY_SIZE) if KEYS in wanted else None,
+            self._called("rd_kafka_message_timestamp", order, types) if TIMESTAMPS in wanted else None,
+            types if TIMESTAMPS in wanted else None,
+            self._called("rd_kafka_message_leader_epoch", order, types).astype(np.int32) if EPOCHS in wanted else None,
+            [self._headers(address) for address in self._addresses[order].tolist()] if HEADERS in wanted else None,
+        )
+
+    def _bytes(self, order: Int64s, row: int) -> Any:
+        """Values or keys."""
+        sizes = self._heads[row, order]
+        valid = sizes >= 0
+        offsets = np.zeros(len(order) + 1, np.int32)
+        np.cumsum(np.where(valid, sizes, 0), out=offsets[1:])
+        # From Arrow's pool: fresh memory of the system costs more than what is copied into it.
+        data = pa.allocate_buffer(int(offsets[-1]))
+        message_bytes(self._addresses, order, row == KEY_SIZE, offsets, np.frombuffer(data, np.uint8))
+        validity = None if valid.all() else pack_validity(valid)
+        return pa.Array.from_buffers(pa.binary(), len(order), [validity, pa.py_buffer(offsets), data])
+
+    def _called(self, name: str, order: Int64s, second: npt.NDArray[np.int32]) -> Int64s:
+        """What a function says of each message; ``second`` is what its second argument points to."""
+        made = np.empty(len(order), np.int64)
+        arguments = second.ctypes.data + 4 * np.arange(len(order))
+        call_for_messages(self._addresses, order, _address(getattr(self._library, name)), arguments, made)
+        return made
+
+    def _headers(self, message: int) -> list[tuple[str, bytes | None]]:
+        headers = c_void_p()
+        if self._library.rd_kafka_message_headers(message, ctypes.byref(headers)):
+            return []
+        made: list[tuple[str, bytes | None]] = []
+        name, value, size = c_char_p(), c_void_p(), c_size_t()
+        while not self._library.rd_kafka_header_get_all(
+            headers, len(made), ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+        ):
+            made.append((_text(name.value), ctypes.string_at(value, size.value) if value.value is not None else None))
+        return made
+
+
+class _Partitions:
+    """A list of partitions in the library's memory, while a call needs it."""
+
+    def __init__(self, library: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
+        self._library = library
+        self._partitions = list(partitions)
+
+    def __enter__(self) -> Any:
+        self._made = self._library.rd_kafka_topic_partition_list_new(len(self._partitions))
+        for topic, partition, offset in self._partitions:
+            added = self._library.rd_kafka_topic_partition_list_add(self._made, topic.encode(), partition)
+            added.contents.offset = offset
+        return self._made
+
+    def __exit__(self, *_: object) -> None:
+        self._library.rd_kafka_topic_partition_list_destroy(self._made)
+
+
+def _small_enough(order: Int64s, heads: Int64s) -> Sequence[Int64s]:
+    """Parts of records whose values, and whose keys, fit into one array each."""
+    sizes = np.maximum(heads[VALUE_SIZE, order], 0) + np.maximum(heads[KEY_SIZE, order], 0)
+    ends = np.cumsum(sizes)
+    if ends[-1] <= _MOST_BYTES:
+        return [order]
+    return np.split(order, np.flatnonzero(np.diff(ends // _MOST_BYTES)) + 1)
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")
+
+
+def _failure(code: int, text: bytes | None) -> Exception:
+    failure: Exception = ck.KafkaException(ck.KafkaError(code, _text(text)))
+    return failure

@@ -1,0 +1,12 @@
+-- take 5
+-- The partition that is behind holds windows back: what it brings later is not late.
+CREATE TABLE t (v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (
+  'connector' = 'kafka',
+  'topic' = '${TOPIC_PREFIX}t',
+  'properties.bootstrap.servers' = '${KAFKA}',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+SELECT window_start, COUNT(*) AS n, SUM(v) AS s
+FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND))
+GROUP BY window_start, window_end;
