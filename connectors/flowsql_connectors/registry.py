@@ -90,6 +90,8 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         source="flowsql_connectors.memory.connector:MemorySourceFactory",
         sink="flowsql_connectors.memory.connector:MemorySinkFactory",
     ),
+    "mysql-cdc": Connector(source="flowsql_connectors.cdc.mysql.factory:MySqlCdcFactory"),
+    "postgres-cdc": Connector(source="flowsql_connectors.cdc.postgres.factory:PostgresCdcFactory"),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
     "python": Connector(
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
@@ -132,8 +134,7 @@ _REGISTERED: Final[dict[str, Connector]] = {}
 
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
-    {"elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
-     "postgres-cdc"}
+    {"elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb"}
 )  # fmt: skip
 
 

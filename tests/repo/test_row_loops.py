@@ -38,6 +38,9 @@ HEADERS: Final = "headers of Kafka's records, where a query asks for them"
 #: Module and function, and why it may.
 ALLOWED: Final = {
     "flowsql_connectors/memory/store:KeptRows._last_of_keys": "over batches of changes",
+    "flowsql_connectors/cdc/mysql/expand:expanded": "over compressed events, each of which has many rows",
+    "flowsql_connectors/cdc/mysql/log:MySqlLog.places": "over distinct keys, which the server is asked about",
+    "flowsql_connectors/cdc/mysql/stream:BinlogStream.read": "over events, each of which has many rows",
     "flowsql_connectors/jdbc/arrays:client_values": "client libraries that take rows as Python values",
     "flowsql_connectors/datagen/realistic:_faker": "distinct values that are made once, before the first row",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
@@ -119,6 +122,11 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
     "flowsql_connectors/formats/change/lines:codes": "over distinct values: words of operations",
     "flowsql_connectors/formats/change/lines:without_lines": "over distinct values: names of databases and tables",
+    "flowsql_connectors/cdc/new_changes:NewChanges._unseen": "over the chunks that rows of a batch belong to",
+    "flowsql_connectors/cdc/postgres/connection:refused": "behind a failure: over the lines of its message",
+    "flowsql_connectors/cdc/postgres/decode:ChangeDecoder.decode": "over the tables of a batch",
+    "flowsql_connectors/cdc/postgres/log:PostgresLog.places": "over distinct keys, which the server puts into chunks",
+    "flowsql_connectors/cdc/postgres/values:_quoted_arrays": "over distinct values: arrays with quotes",
     "flowsql_connectors/formats/inferring/csv:_judged": "over the distinct texts of a sample that stand for NULL",
     "flowsql_connectors/formats/inferring/csv:_sample": "over the fields of a file's first row",
     "flowsql_connectors/formats/inferring/csv_dialect:_judged": "over the 200 first rows, to find the delimiter",

@@ -157,8 +157,10 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
                 return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+$") else None
             case FloatType() | DoubleType():
                 return pc.cast(texts, target) if _all_match(texts, _PLAIN_DECIMAL) else None
-            case DecimalType():
-                return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+(\.[0-9]+)?$") else None
+            case DecimalType(precision=precision, scale=scale):
+                # More digits before the point may overflow unseen where Arrow multiplies by 10^scale.
+                plain = rf"^-?[0-9]{{1,{max(precision - scale, 1)}}}(\.[0-9]+)?$"
+                return pc.cast(texts, target) if _all_match(texts, plain) else None
             case BinaryStringType():
                 return _plain_base64(texts)
             case DateType():

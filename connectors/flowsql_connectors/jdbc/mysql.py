@@ -70,19 +70,7 @@ class MySqlDialect(Dialect):
 
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """A connection in UTC."""
-        address = login.address
-        seconds = max(1, login.timeout_ms // 1000)
-        secure = address.parameters.get("useSSL", "").lower() == "true" or address.parameters.get(
-            "sslMode", ""
-        ).upper() in ("REQUIRED", "TRUST")
-        with _said(f"No connection to {address.shown}"):
-            connection = pymysql.connect(
-                host=address.host, port=address.port, user=login.user, password=login.password or "",
-                database=address.database or None, charset="utf8mb4", connect_timeout=seconds, autocommit=auto_commit,
-                conv=pymysql.converters.encoders, init_command="SET time_zone = '+00:00'",
-                ssl={} if secure else None,
-            )  # fmt: skip
-        return MySqlDatabase(self, connection, address.shown)
+        return MySqlDatabase(self, client(login, auto_commit), login.address.shown)
 
     def quote(self, name: str) -> str:
         """In backticks."""
@@ -126,17 +114,33 @@ class MySqlDialect(Dialect):
         return str(value)
 
 
+def client(login: Login, auto_commit: bool = True) -> Any:
+    """A connection of PyMySQL in UTC, whose values are texts."""
+    address = login.address
+    seconds = max(1, login.timeout_ms // 1000)
+    secure = address.parameters.get("useSSL", "").lower() == "true" or address.parameters.get(
+        "sslMode", ""
+    ).upper() in ("REQUIRED", "TRUST")
+    with said(f"No connection to {address.shown}"):
+        return pymysql.connect(
+            host=address.host, port=address.port, user=login.user, password=login.password or "",
+            database=address.database or None, charset="utf8mb4", connect_timeout=seconds, autocommit=auto_commit,
+            conv=pymysql.converters.encoders, init_command="SET time_zone = '+00:00'",
+            ssl={} if secure else None,
+        )  # fmt: skip
+
+
 class MySqlDatabase(Database):
-    """A connection of PyMySQL."""
+    """A connection of PyMySQL, which is ``connection``."""
 
     def __init__(self, dialect: MySqlDialect, connection: Any, shown: str) -> None:
         self._dialect = dialect
-        self._connection = connection
+        self.connection = connection
         self.shown = shown
 
     def query(self, text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a small answer, their values as texts."""
-        with _said(self.shown), closing(self._connection.cursor()) as cursor:
+        with said(self.shown), closing(self.connection.cursor()) as cursor:
             cursor.execute(text, parameters or None)
             return list(cursor.fetchall())
 
@@ -154,7 +158,7 @@ class MySqlDatabase(Database):
     def _described(self, where: str, parameters: Sequence[Any]) -> dict[str, dict[str, NativeColumn]]:
         tables: dict[str, dict[str, NativeColumn]] = {}
         for table, name, spelled, nullable, key in self.query(_COLUMNS.format(where=where), parameters):
-            column = NativeColumn(name, spelled, _logical(spelled), nullable == "YES", int(key or 0))
+            column = NativeColumn(name, spelled, logical_type(spelled), nullable == "YES", int(key or 0))
             tables.setdefault(table, {})[name] = column
         return tables
 
@@ -173,7 +177,7 @@ class MySqlDatabase(Database):
 
     def read(self, query: str, columns: t.Schema, batch_rows: int) -> Iterator[Sequence[Any]]:
         """A batch at a time, as the server sends them."""
-        with _said(self.shown), closing(self._connection.cursor(pymysql.cursors.SSCursor)) as cursor:
+        with said(self.shown), closing(self.connection.cursor(pymysql.cursors.SSCursor)) as cursor:
             cursor.execute(query)
             while rows := cursor.fetchmany(batch_rows or _BATCH_ROWS):
                 yield _arrays(columns_of(rows, len(columns)), columns)
@@ -216,24 +220,24 @@ class MySqlDatabase(Database):
             others = [name for at, name in enumerate(names) if at not in target.keys] or [names[target.keys[0]]]
             statement += " ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in others)
         met = " AND ".join(f"{names[key]} = %s" for key in target.keys)
-        with _said(f"Table '{target.table}' at {self.shown}"), closing(self._connection.cursor()) as cursor:
-            self._connection.begin()
+        with said(f"Table '{target.table}' at {self.shown}"), closing(self.connection.cursor()) as cursor:
+            self.connection.begin()
             try:
                 if changes.delete_count:
                     gone = zip(*map(client_values, changes.deleted), strict=True)
                     cursor.executemany(f"DELETE FROM {table} WHERE {met}", list(gone))
                 if changes.row_count:
                     cursor.executemany(statement, list(zip(*map(client_values, changes.rows), strict=True)))
-                self._connection.commit()
+                self.connection.commit()
             except BaseException:
-                if self._connection.open:
-                    self._connection.rollback()
+                if self.connection.open:
+                    self.connection.rollback()
                 raise
 
     def close(self) -> None:
         """Whatever state the connection is in."""
-        if self._connection.open:
-            self._connection.close()
+        if self.connection.open:
+            self.connection.close()
 
 
 def _arrays(values: Sequence[list[Any]], columns: t.Schema) -> list[Any]:
@@ -248,7 +252,7 @@ def _array(values: list[Any], type_: t.LogicalType) -> Any:
     return pa.array(values, pa.binary()).cast(pa.string())
 
 
-def _logical(spelled: str) -> t.LogicalType | None:
+def logical_type(spelled: str) -> t.LogicalType | None:
     """The SQL type of a MySQL one, as Flink's catalog maps them; None where there is none."""
     if spelled == "tinyint(1)" or spelled == "bit(1)":
         return t.BOOLEAN
@@ -276,7 +280,7 @@ def _logical(spelled: str) -> t.LogicalType | None:
 
 
 @contextmanager
-def _said(what: str) -> Iterator[None]:
+def said(what: str) -> Iterator[None]:
     """What the server or the client refuse, in one sentence."""
     try:
         yield

@@ -84,14 +84,13 @@ class PostgresDialect(Dialect):
         if login.password is not None:
             who += ":" + quote(login.password, safe="")
         # Parameters of the JDBC driver that libpq has, too.
-        known = {"sslmode", "options", "connect_timeout"}
+        known = {"sslmode", "sslrootcert", "sslcert", "sslkey", "options", "connect_timeout"}
         parameters = {key: value for key, value in address.parameters.items() if key in known}
         parameters.setdefault("connect_timeout", str(max(1, login.timeout_ms // 1000)))
         parameters["application_name"] = address.parameters.get("ApplicationName", "flowsql")
         place = f"{address.host}:{address.port}" if ":" not in address.host else f"[{address.host}]:{address.port}"
-        uri = (
-            f"postgresql://{who}{'@' if who else ''}{place}/{quote(address.database, safe='')}?{urlencode(parameters)}"
-        )
+        given = urlencode(parameters, quote_via=quote)
+        uri = f"postgresql://{who}{'@' if who else ''}{place}/{quote(address.database, safe='')}?{given}"
         with _said(f"No connection to {address.shown}"):
             connection = adbc.connect(uri, autocommit=auto_commit)
         database = PostgresDatabase(self, connection, address.shown)
@@ -190,7 +189,7 @@ class PostgresDatabase(TwoPhaseDatabase):
     def _described(self, which: str) -> dict[str, dict[str, NativeColumn]]:
         tables: dict[str, dict[str, NativeColumn]] = {}
         for table, name, spelled, base, is_array, modifier, required, key in self.query(_COLUMNS.format(which=which)):
-            type_ = _logical(base, is_array, modifier)
+            type_ = logical_type(base, is_array, modifier)
             tables.setdefault(table, {})[name] = NativeColumn(name, spelled, type_, not required, key)
         return tables
 
@@ -228,7 +227,7 @@ class PostgresDatabase(TwoPhaseDatabase):
         )
         names = ", ".join(f"k{at}" for at in range(len(keys)))
         # The type of the column, so that its index answers.
-        types = ["text" if native[key].type is None else _bare(native[key]) for key in keys]
+        types = ["text" if native[key].type is None else bare_type(native[key]) for key in keys]
         unnested = ", ".join(f"${at + 1}::{type_}[]" for at, type_ in enumerate(types))
         met = " AND ".join(f"{self._compared(native[key])} = k.k{at}" for at, key in enumerate(keys))
         wanted = ", ".join(
@@ -265,7 +264,7 @@ class PostgresDatabase(TwoPhaseDatabase):
     def _insert(self, cursor: Any, target: Target, rows: Sequence[Any]) -> None:
         stage = self._staged(cursor, rows)
         names = [self._dialect.quote(column.name) for column in target.columns]
-        values = ", ".join(f"c{at}::{_bare(there)}" for at, there in enumerate(target.native))
+        values = ", ".join(f"c{at}::{bare_type(there)}" for at, there in enumerate(target.native))
         statement = f"INSERT INTO {self._dialect.table(target.table)} ({', '.join(names)}) SELECT {values} FROM {stage}"
         if target.keys:
             others = [name for at, name in enumerate(names) if at not in target.keys]
@@ -278,7 +277,7 @@ class PostgresDatabase(TwoPhaseDatabase):
     def _delete(self, cursor: Any, target: Target, keys: Sequence[Any]) -> None:
         stage = self._staged(cursor, keys)
         met = " AND ".join(
-            f"t.{self._dialect.quote(target.native[key].name)} = s.c{at}::{_bare(target.native[key])}"
+            f"t.{self._dialect.quote(target.native[key].name)} = s.c{at}::{bare_type(target.native[key])}"
             for at, key in enumerate(target.keys)
         )
         cursor.execute(f"DELETE FROM {self._dialect.table(target.table)} AS t USING {stage} AS s WHERE {met}")
@@ -298,7 +297,7 @@ class PostgresDatabase(TwoPhaseDatabase):
         """Rows as arrays: a transaction that is to be prepared has no temporary tables."""
         sent = [leaving(array) for array in changes.rows]
         names = ", ".join(self._dialect.quote(column.name) for column in target.columns)
-        values = ", ".join(f"s.c{at}::{_bare(there)}" for at, there in enumerate(target.native))
+        values = ", ".join(f"s.c{at}::{bare_type(there)}" for at, there in enumerate(target.native))
         arrays = ", ".join(f"${at + 1}::{_staged_type(array.type)}[]" for at, array in enumerate(sent))
         columns = ", ".join(f"c{at}" for at in range(len(sent)))
         statement = (
@@ -348,6 +347,11 @@ class PostgresDatabase(TwoPhaseDatabase):
         cursor.adbc_ingest(self._stages[types], batch, mode="append", temporary=True)
         return self._stages[types]
 
+    def cancel(self) -> None:
+        """Give up what another thread asks for."""
+        with suppress(adbc_driver_manager.Error):
+            self._connection.adbc_cancel()
+
     def close(self) -> None:
         """Whatever state the connection is in."""
         with suppress(adbc_driver_manager.Error):
@@ -358,7 +362,7 @@ def _whole(chunked: Any) -> Any:
     return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
 
 
-def _bare(native: NativeColumn) -> str:
+def bare_type(native: NativeColumn) -> str:
     """A type without its length, to which a cast cuts nothing off."""
     head, _, tail = native.type_name.partition("(")
     return (head + tail.partition(")")[2]).replace("character varying", "varchar").replace("character", "bpchar")
@@ -375,10 +379,10 @@ def _staged_type(type_: Any) -> str:
     return found
 
 
-def _logical(base: str, is_array: bool, modifier: int) -> t.LogicalType | None:
+def logical_type(base: str, is_array: bool, modifier: int) -> t.LogicalType | None:
     """The SQL type of a PostgreSQL one, as Flink's catalog maps them; None where only its texts have one."""
     if is_array:
-        element = _logical(base, False, modifier)
+        element = logical_type(base, False, modifier)
         return None if element is None else t.ArrayType(element=element)
     match base:
         case "numeric" if modifier < 0:

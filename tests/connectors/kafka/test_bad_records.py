@@ -13,8 +13,9 @@ from flowsql.table import TableEnvironment
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_core.errors import BindError, ConnectorError, ExecutionError, FlowSqlError, NotSupportedYetError
 from tests.connectors.kafka.broker import PARTITIONS, Broker, real_broker, sorted_rows
-from tests.connectors.kafka.test_real_broker import Job, tables, values
+from tests.connectors.kafka.test_real_broker import tables, values
 from tests.connectors.tables import drain, reader_of, scan, source_of
+from tests.restarted_job import Job
 
 _HEADERS = "__flowsql.errors."
 #: Partition 1 of a topic: bad at offsets 1 (the value), 2 (not even JSON) and 4.

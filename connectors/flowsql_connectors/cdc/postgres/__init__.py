@@ -1,0 +1,1 @@
+"""``postgres-cdc``: logical replication of PostgreSQL."""

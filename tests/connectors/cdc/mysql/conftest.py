@@ -1,0 +1,3 @@
+"""Fixtures of these tests."""
+
+from .place import place as place
