@@ -14,6 +14,11 @@ from hypothesis import settings
 from .cold_state import cold_operators as cold_operators
 from .cold_state import each_backend as each_backend
 from .cold_state import leave_to_chaos
+from .local_servers import mongodb_server as mongodb_server
+from .local_servers import mqtt_server as mqtt_server
+from .local_servers import nats_server as nats_server
+from .local_servers import opensearch_server as opensearch_server
+from .local_servers import redis_server as redis_server
 from .servers import kafka_server as kafka_server
 from .servers import mariadb_server as mariadb_server
 from .servers import postgres_server as postgres_server

@@ -58,6 +58,8 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         location="table-path",
         infers=True,
     ),
+    "elasticsearch-7": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
+    "elasticsearch-8": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
     "filesystem": Connector(
         source="flowsql_connectors.filesystem.factory:FileSourceFactory",
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
@@ -92,10 +94,26 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     ),
     "mysql-cdc": Connector(source="flowsql_connectors.cdc.mysql.factory:MySqlCdcFactory"),
     "postgres-cdc": Connector(source="flowsql_connectors.cdc.postgres.factory:PostgresCdcFactory"),
+    "mongodb": Connector(
+        source="flowsql_connectors.mongodb.factory:MongoSourceFactory",
+        sink="flowsql_connectors.mongodb.factory:MongoSinkFactory",
+    ),
+    "mqtt": Connector(
+        source="flowsql_connectors.mqtt:MqttSourceFactory", sink="flowsql_connectors.mqtt:MqttSinkFactory"
+    ),
+    "nats": Connector(
+        source="flowsql_connectors.nats:NatsSourceFactory", sink="flowsql_connectors.nats:NatsSinkFactory"
+    ),
+    "opensearch": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
+    "opensearch-2": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
     "python": Connector(
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
         sink="flowsql_connectors.rowwise.by_class:PythonSinkFactory",
+    ),
+    "redis": Connector(
+        source="flowsql_connectors.redis.factory:RedisSourceFactory",
+        sink="flowsql_connectors.redis.sink:RedisSinkFactory",
     ),
     "sse": Connector(sink="flowsql_connectors.sse:EventSinkFactory"),
     "socket": Connector(source="flowsql_connectors.socket:SocketSourceFactory"),
@@ -134,7 +152,7 @@ _REGISTERED: Final[dict[str, Connector]] = {}
 
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
-    {"elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb"}
+    {"hbase-2.2", "kinesis", "pulsar"}
 )  # fmt: skip
 
 

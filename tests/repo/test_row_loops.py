@@ -34,6 +34,7 @@ ODD: Final = "over odd rows: tests/connectors/test_bulk_paths sees that there ar
 ARGUMENTS: Final = "over the distinct values of an argument, one pass of all rows each"
 CLIENT: Final = "Kafka's client library takes a Python object a record"
 HEADERS: Final = "headers of Kafka's records, where a query asks for them"
+CLIENTS: Final = "the client library takes and gives Python objects, one a key, document or message"
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
@@ -146,6 +147,15 @@ ALLOWED: Final = {
     "flowsql_connectors/kafka/producer:_messages": CLIENT,
     "flowsql_connectors/kafka/native:RecordConsumer._records": HEADERS,
     "flowsql_connectors/kafka/rows:_told": HEADERS,
+    "flowsql_connectors/mongodb/from_bson:column_of": CLIENTS,
+    "flowsql_connectors/mongodb/to_bson:_cut": CLIENTS,
+    "flowsql_connectors/mongodb/to_bson:_each": CLIENTS,
+    "flowsql_connectors/mongodb/to_bson:bson_values": CLIENTS,
+    "flowsql_connectors/mqtt:MqttOutlet.send": CLIENTS,
+    "flowsql_connectors/nats:NatsOutlet.send": CLIENTS,
+    "flowsql_connectors/redis/lookup:_read": CLIENTS,
+    "flowsql_connectors/redis/lookup:read_values": CLIENTS,
+    "flowsql_connectors/redis/sink:RedisOutlet.send": CLIENTS,
     "flowsql_runtime/operators/changelog_function:FromChangelogOperator._kinds_of": "over distinct values: codes",
     "flowsql_connectors/formats/json_decode:JsonLines._objects": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",

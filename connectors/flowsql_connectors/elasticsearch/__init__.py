@@ -1,0 +1,1 @@
+"""Tables that are written into indexes of Elasticsearch or OpenSearch."""

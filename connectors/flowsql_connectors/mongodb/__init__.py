@@ -1,0 +1,1 @@
+"""Tables whose rows are documents of MongoDB."""
