@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 CASES = Path(__file__).with_name("watermarks")
 RUNNER = ROOT.parent / "shared" / "conformance_connectors" / "run.py"
-NAMES = sorted(path.stem for path in CASES.glob("*.sql"))
+NAMES = sorted(str(path.relative_to(CASES).with_suffix("")) for path in CASES.glob("*/*.sql"))
 
 pytestmark = [
     pytest.mark.servers,
@@ -30,9 +30,10 @@ pytestmark = [
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_windows_are_those_of_flink(name: str, parallelism: int, kafka_server: dict[str, str]) -> None:
     paths = [ROOT, *(ROOT / folder for folder in ("grammar", "planner", "runtime", "connectors"))]
+    case = CASES / name
     command = [
-        sys.executable, str(RUNNER), "--cases", str(CASES), "--command", f"{sys.executable} -m flowsql.cli",
-        "--parallelism", str(parallelism), "--strict", name,
+        sys.executable, str(RUNNER), "--cases", str(case.parent), "--command", f"{sys.executable} -m flowsql.cli",
+        "--parallelism", str(parallelism), "--strict", case.name,
     ]  # fmt: skip
     environment = {**os.environ, "KAFKA": kafka_server["KAFKA"], "PYTHONPATH": os.pathsep.join(map(str, paths))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
