@@ -90,6 +90,21 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def with_shown_options(sql: str) -> str:
+    """A text of SQL with the values of its options as :func:`shown_value` has them; other literals are data.
+
+    >>> with_shown_options("SELECT 'http://a:b@c' FROM t /*+ OPTIONS('password'='xyz') */")
+    "SELECT 'http://a:b@c' FROM t /*+ OPTIONS('password'='******') */"
+    """
+
+    def shown(option: re.Match[str]) -> str:
+        whole, (start, end) = option.group(), option.span("value")
+        first = start - option.start()
+        return whole[:first] + shown_value(option["key"], option["value"]) + whole[first + end - start :]
+
+    return _OPTION.sub(shown, sql)
+
+
 def options_in(text: str) -> list[tuple[str, str]]:
     """What looks like options in a text of SQL: keys and values.
 

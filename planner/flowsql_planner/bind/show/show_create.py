@@ -8,7 +8,7 @@ from typing import assert_never
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.graph.expectation import EXPECTATIONS
-from flowsql_core.secrets.shown import shown_value, without_secrets
+from flowsql_core.secrets.shown import shown_value, with_shown_options
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
@@ -47,7 +47,7 @@ def _never_there(context: BindContext, node: ast.ShowCreate) -> BindError:
 
 def _text(text: str) -> Rows:
     # The query of a view may hold options of its own.
-    return Rows((t.Column("result", t.STRING),), ((without_secrets(text),),))
+    return Rows((t.Column("result", t.STRING),), ((with_shown_options(text),),))
 
 
 def _create_catalog(context: BindContext, name: ast.Identifier) -> str:
