@@ -42,6 +42,7 @@ def test_files_are_formatted() -> None:
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.nightly
 def test_types_are_strictly_right() -> None:
     found = run(str(TOOLS / "mypy"))
     assert found.returncode == 0, found.stdout

@@ -335,6 +335,7 @@ class TestOnSpark(OnSpark):
         assert len(found) % 1000 == 0
         assert len(found) >= 2000
 
+    @pytest.mark.nightly
     def test_a_killed_driver_changes_nothing(self, tmp_path: Path) -> None:
         play(tmp_path, "changes", kills=1, rows=4_000, files=4, keys=100)
 

@@ -28,7 +28,7 @@ def may_mount(folder: Path) -> bool:
         ("full-output", "statement-set", True),
         ("hanging", "aggregate", False),
         ("frozen", "window", False),
-        ("failing", "keyed-process", False),
+        pytest.param("failing", "keyed-process", False, marks=pytest.mark.nightly),
     ],
 )
 def test_a_job_goes_on_and_loses_and_doubles_nothing(tmp_path: Path, fault: str, job: str, mounts: bool) -> None:

@@ -188,6 +188,7 @@ def answers(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.nightly
 @NEEDS_SPARK
 def test_executors_in_other_processes(tmp_path: Path) -> None:
     check(run_on(on_master("local-cluster[2,1,1024]"), tmp_path), tmp_path)
