@@ -223,12 +223,13 @@ class _Handler(BaseHTTPRequestHandler):
         if values.get(AUTHENTICATION) == "token" and not self._may_read(asked):
             self._refuse(401, "the token is missing or wrong")
             return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self._end_head()
+        # Whoever has seen the head of the answer gets every event from then on.
         number = self.source.enter(self.headers.get("Last-Event-ID", ""))
         try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Cache-Control", "no-store")
+            self._end_head()
             self._follow(number, values.get(KEEP_ALIVE_MS) / 1000)
         except OSError:
             logger.debug("a reader went away", exc_info=True)

@@ -65,6 +65,7 @@ def events(response: http.client.HTTPResponse, count: int) -> list[tuple[str, st
     while len(found) < count:
         lines = {}
         while line := response.readline().decode().rstrip("\n"):
+            assert line != ": still here", f"nothing came behind {found}"
             name, _, value = line.partition(": ")
             lines[name] = value
         if "data" in lines:
