@@ -47,7 +47,7 @@ class Server:
     ) -> None:
         self.name = name
         self._environment = environment or {}
-        self._folder = folder
+        self.folder = folder
         self._arguments = ["--port", str(quiet_port())] if dies else []
         self.env = self.start()
 
@@ -70,9 +70,9 @@ class Server:
 
     def _call(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         # Output goes through a file: a daemon keeps a pipe open.
-        with open(self._folder.with_suffix(".out"), "w+") as out, open(self._folder.with_suffix(".err"), "w+") as err:
+        with open(self.folder.with_suffix(".out"), "w+") as out, open(self.folder.with_suffix(".err"), "w+") as err:
             code = subprocess.run(
-                [str(SCRIPTS / f"{self.name}.sh"), command, str(self._folder), *arguments],
+                [str(SCRIPTS / f"{self.name}.sh"), command, str(self.folder), *arguments],
                 stdout=out,
                 stderr=err,
                 stdin=subprocess.DEVNULL,
@@ -98,14 +98,25 @@ def started(name: str) -> Iterator[dict[str, str]]:
     if NAMED_BY[name] in os.environ:
         yield dict(os.environ)
         return
+    with own_server(name, f", or {NAMED_BY[name]} in the environment") as server:
+        yield server.env
+
+
+@contextlib.contextmanager
+def own_server(name: str, otherwise: str = "") -> Iterator[Server]:
+    """A server that nobody else uses, which may be killed; skips the test where it cannot be had.
+
+    Args:
+        otherwise: what else would do, for the reason of a skipped test.
+    """
     if not SCRIPTS.exists():
-        pytest.skip(f"needs the scripts that start servers, or {NAMED_BY[name]} in the environment")
+        pytest.skip(f"needs the scripts that start servers{otherwise}")
     with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
         # As root, some servers run as a user of their own.
         Path(folder).chmod(0o755)
         server = Server(name, Path(folder) / name)
         try:
-            yield server.env
+            yield server
         finally:
             server.stop()
 

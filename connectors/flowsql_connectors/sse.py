@@ -22,6 +22,7 @@ from flowsql_connectors.messages.listening import (
     PORT,
     TOKEN,
     check_certificate,
+    check_secret,
     listen,
     shows_token,
 )
@@ -37,7 +38,6 @@ from flowsql_connectors.options import (
 )
 from flowsql_connectors.spi.sink import WriterContext
 from flowsql_core.config import parse_duration_ms
-from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
@@ -91,14 +91,7 @@ class EventSinkFactory(MessageSinkFactory):
         Raises:
             BindError: there is no token, or one without use; a certificate without its key.
         """
-        if (values.get(AUTHENTICATION) == "none") == bool(values.get(TOKEN)):
-            raise BindError(
-                "missing-option",
-                "Readers need a secret: add 'token'."
-                if not values.get(TOKEN)
-                else "'token' has no meaning with 'authentication' = 'none'.",
-                hint="'token' = '${env:NAME}'; 'authentication' = 'none' lets anybody read",
-            )
+        check_secret(values, values.get(AUTHENTICATION) == "none", "Readers", "read")
         check_certificate(values)
 
     def flushing(self, values: OptionValues) -> Flushing:

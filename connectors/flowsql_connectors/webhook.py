@@ -28,6 +28,7 @@ from flowsql_connectors.messages.listening import (
     PORT,
     TOKEN,
     check_certificate,
+    check_secret,
     listen,
     shows_token,
 )
@@ -41,7 +42,6 @@ from flowsql_connectors.options import (
     parse_positive,
 )
 from flowsql_core.config import parse_duration_ms, parse_memory_bytes
-from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.types.logical import STRING, LogicalType, MapType, TimestampLtzType
 
@@ -111,14 +111,7 @@ class WebhookSourceFactory(MessageSourceFactory):
         Raises:
             BindError: there is no token, or one without use; a certificate without its key.
         """
-        if (values.get(AUTHENTICATION) == "none") == bool(values.get(TOKEN)):
-            raise BindError(
-                "missing-option",
-                "Senders need a secret: add 'token'."
-                if not values.get(TOKEN)
-                else "'token' has no meaning with 'authentication' = 'none'.",
-                hint="'token' = '${env:NAME}'; 'authentication' = 'none' lets anybody send",
-            )
+        check_secret(values, values.get(AUTHENTICATION) == "none", "Senders", "send")
         check_certificate(values)
 
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:

@@ -13,6 +13,28 @@ from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
 
+def whole_rows(shown: str, schema: Any, places: Sequence[int | None], columns: Sequence[Any], num_rows: int) -> Any:
+    """A record batch of all columns of a lake's table; those that an INSERT does not give are NULL.
+
+    Args:
+        shown: the table, as messages call it.
+        places: of each column of the schema its place among ``columns``; None: it is not given.
+
+    Raises:
+        ExecutionError: a column takes no NULL and gets one, or a value does not fit.
+    """
+    arrays = []
+    for place, field in zip(places, schema, strict=True):
+        if place is None:
+            arrays.append(pa.nulls(num_rows, field.type))
+            continue
+        array = converted(columns[place], field.type, field.name)
+        if not field.nullable and array.null_count:
+            raise ExecutionError("lake-value", f"Column '{field.name}' of {shown} takes no NULL.")
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def matched(table: str, declared: t.Schema, there: t.Schema, *, exact_case: bool = False) -> list[int]:
     """For each declared column the place of the lake's.
 

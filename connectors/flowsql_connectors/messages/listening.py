@@ -34,6 +34,27 @@ CERTIFICATE: ConnectorOption[str | None] = ConnectorOption(
 KEY: ConnectorOption[str | None] = ConnectorOption("tls.key-file", optional(str), None, "The certificate's key (PEM).")
 
 
+def check_secret(values: OptionValues, is_open: bool, others: str, what: str) -> None:
+    """Refuse a table that anybody may use by mistake, and a secret that nobody asks for.
+
+    Args:
+        is_open: ``authentication`` is ``none``.
+        others, what: who uses the table, and does what, in a word: ``Senders``, ``send``.
+
+    Raises:
+        BindError: there is no token, or one without use.
+    """
+    if is_open != values.has(TOKEN):
+        return
+    raise BindError(
+        "missing-option",
+        f"'{TOKEN.key}' has no meaning with 'authentication' = 'none'."
+        if is_open
+        else f"{others} need a secret: add '{TOKEN.key}'.",
+        hint=f"'{TOKEN.key}' = '${{env:NAME}}'; 'authentication' = 'none' lets anybody {what}",
+    )
+
+
 def check_certificate(values: OptionValues) -> None:
     """Refuse a certificate without its key, and a key without its certificate.
 

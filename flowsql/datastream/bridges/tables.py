@@ -230,7 +230,7 @@ def columns_of_values(spec: ScanSpec, source: SourceStream, zone: str) -> BatchM
         values = batch.columns[VALUE].values.tolist()
         fields = values_of(values)
         made: list[Any] = [make(list(field)) for make, field in zip(makers, fields, strict=True)]
-        made += [_time_column(batch, type_, clock) for type_, clock in times]
+        made += [time_column(batch, type_, clock) for type_, clock in times]
         kinds = _kinds(values, source.changelog)
         return ChangelogBatch(tuple(made), batch.num_rows, kinds, None, batch.track)
 
@@ -271,7 +271,7 @@ def _kinds(values: list[Any], changelog: bool) -> Any:
     return np.array(found, dtype=np.uint8)
 
 
-def _time_column(batch: ChangelogBatch, type_: pa.TimestampType, zone: str) -> Any:
+def time_column(batch: ChangelogBatch, type_: pa.TimestampType, zone: str) -> Any:
     """The timestamps of the records, NULL where there is none; a type without a zone shows the clock of ``zone``."""
     times = batch.row_times
     if times is None:

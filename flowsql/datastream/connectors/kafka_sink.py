@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Self
 
-import pyarrow as pa
-
 from flowsql.common.public_api import public_api
 from flowsql.common.serialization import MessageForm, SerializationSchema
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.bridges.columns import column_maker
+from flowsql.datastream.bridges.tables import time_column
 from flowsql.datastream.connectors.base import (
     DeliveryGuarantee,
     Sink,
@@ -239,12 +238,6 @@ def _columns(makers: Sequence[_Maker]) -> BatchMap:
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
         values = batch.columns[VALUE].values.tolist()
         made = [column for make in makers for column in make(values)]
-        times = batch.row_times
-        if times is None:
-            moments = pa.nulls(batch.num_rows, target)
-        else:
-            mask = None if times.valid is None else ~times.valid
-            moments = pa.array(times.values_ms, pa.int64(), mask=mask).cast(pa.timestamp("ms")).cast(target)
-        return ChangelogBatch((*made, moments), batch.num_rows, None, None, batch.track)
+        return ChangelogBatch((*made, time_column(batch, target, "UTC")), batch.num_rows, None, None, batch.track)
 
     return convert

@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Self
+from typing import Final, NoReturn, Self
 
 from flowsql.common.public_api import public_api
-from flowsql.common.row import Row
 from flowsql.common.serialization import DeserializationSchema, MessageForm
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.bridges.columns import column_values, epoch_ms, objects
+from flowsql.datastream.bridges.tables import RowForm, rows_of
 from flowsql.datastream.connectors.base import Source
 from flowsql.datastream.plan.operators import BatchMap, table_scan
 from flowsql.datastream.plan.transformations import SpecMaker
@@ -23,7 +23,9 @@ from flowsql_core.types.logical import Column, TimestampLtzType
 
 Options = Mapping[str, str]
 
-_TIME: Final = Column("timestamp", TimestampLtzType(precision=3, nullable=False))
+#: The metadata column of the records' timestamps; no field of a value is called so.
+_TIME: Final = Column("$timestamp", TimestampLtzType(precision=3, nullable=False))
+_TIME_KEY: Final = "timestamp"
 #: A property of Flink's source, milliseconds, that is an option of tables.
 _DISCOVERY: Final = "partition.discovery.interval.ms"
 
@@ -125,7 +127,7 @@ class KafkaSource(Source):
     def spec_maker(self) -> SpecMaker:
         """A scan of the table."""
         columns = self._table.columns
-        return table_scan(ScanSpec(self._table, tuple(range(len(columns))), (*columns, _TIME), (_TIME.name,)))
+        return table_scan(ScanSpec(self._table, tuple(range(len(columns))), (*columns, _TIME), (_TIME_KEY,)))
 
     def values_of_columns(self) -> BatchMap:
         """A value of each record."""
@@ -235,16 +237,15 @@ def _offsets(given: object) -> KafkaOffsetsInitializer:
 
 def _values(form: MessageForm) -> BatchMap:
     """Rows, or the values of the only column: None for a record without a value."""
-    names = tuple(column.name for column in form.columns)
+    if form.is_row:
+        return rows_of((*form.columns, _TIME), RowForm(time=_TIME.name))
+    (column,) = form.columns
 
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
-        columns = [column_values(data, column.type) for data, column in zip(batch.columns, form.columns, strict=False)]
-        values: list[Any] = (
-            [Row.of_names(names, fields) for fields in zip(*columns, strict=True)] if form.is_row else columns[0]
-        )
+        values = column_values(batch.columns[0], column.type)
         if form.convert is not None:
             values = list(map(form.convert, values))
-        times = RowTimes(*epoch_ms(batch.columns[len(names)]))
+        times = RowTimes(*epoch_ms(batch.columns[1]))
         return ChangelogBatch((objects(values),), batch.num_rows, None, times, batch.track)
 
     return convert

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -18,9 +17,10 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
+from tests import servers
 from tests.connectors.cdc.server import Database, Reading, reading
 from tests.restarted_job import Job
-from tests.servers import SCRIPTS, Server
+from tests.servers import Server
 
 pytestmark = pytest.mark.servers
 
@@ -265,16 +265,8 @@ def test_a_job_that_is_killed_many_times(
 @pytest.fixture
 def own_server() -> Iterator[tuple[Server, Database]]:
     """A server that may be killed, and a database of it."""
-    if not SCRIPTS.exists():
-        pytest.skip("needs the scripts that start servers")
-    with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
-        # As root, the server runs as a user of its own.
-        Path(folder).chmod(0o755)
-        server = Server("postgres", Path(folder) / "postgres")
-        try:
-            yield server, Database(server.env)
-        finally:
-            server.stop()
+    with servers.own_server("postgres") as server:
+        yield server, Database(server.env)
 
 
 def test_a_server_that_goes_away_and_returns(own_server: tuple[Server, Database], tmp_path: Path) -> None:

@@ -149,3 +149,12 @@ def answer(made: TableEnvironment, query: str) -> list[tuple[Any, ...]]:
 def insert(made: TableEnvironment, statement: str) -> None:
     """Run an INSERT to its end."""
     made.execute_sql(statement).wait()
+
+
+def explain(options: str, planned: str) -> None:
+    """Plan that a table with these options, of one number, is read (``read``) or written."""
+    made = session()
+    made.execute_sql("CREATE TABLE s (k INT) WITH ('connector' = 'print')")
+    made.execute_sql("CREATE TABLE g (k INT) WITH ('connector' = 'datagen')")
+    made.execute_sql(f"CREATE TABLE t (k INT) WITH ({options})")
+    made.explain_sql("INSERT INTO s SELECT * FROM t" if planned == "read" else "INSERT INTO t SELECT * FROM g")

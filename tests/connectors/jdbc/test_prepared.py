@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from flowsql_core.clock import SystemClock
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import INT, Column
-from tests.servers import SCRIPTS, Server
+from tests.servers import Server, own_server
 
 from .databases import Place, Postgres, answer, insert, session
 from .test_restarts import killed
@@ -32,19 +31,12 @@ KILLS = 8
 @pytest.fixture(scope="module")
 def preparing() -> Iterator[Server]:
     """A server that prepares transactions, which is off unless its configuration says so."""
-    if not SCRIPTS.exists():
-        pytest.skip("needs the scripts that start servers")
-    with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
-        Path(folder).chmod(0o755)
-        server = Server("postgres", Path(folder) / "postgres")
-        try:
-            with (Path(folder) / "postgres" / "data" / "postgresql.conf").open("a") as file:
-                file.write("\nmax_prepared_transactions = 20\n")
-            server.kill()
-            server.start()
-            yield server
-        finally:
-            server.stop()
+    with own_server("postgres") as server:
+        with (server.folder / "data" / "postgresql.conf").open("a") as file:
+            file.write("\nmax_prepared_transactions = 20\n")
+        server.kill()
+        server.start()
+        yield server
 
 
 @pytest.fixture

@@ -145,7 +145,8 @@ def test_exactly_once_from_a_moment_on(kafka_server: dict[str, str]) -> None:
     env = environment()
     env.from_source(made, NO_TIMES, "k").sink_to(writer)
     env.execute()
-    assert [message.value() for message in broker.read(other)] == [b"1", b"2"]
+    # Without a key any partition may get a record.
+    assert sorted(message.value() for message in broker.read(other)) == [b"1", b"2"]
 
 
 class Times(ProcessFunction):

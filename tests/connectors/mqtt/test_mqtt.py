@@ -17,7 +17,7 @@ from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitBatc
 from flowsql_core.clock import SystemClock
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.types.logical import INT, Column
-from tests.connectors.jdbc.databases import answer, insert, session
+from tests.connectors.jdbc.databases import answer, explain, insert, session
 from tests.local_servers import LocalServer
 
 from .conftest import KINDS, Place
@@ -240,15 +240,8 @@ def test_nobody_there() -> None:
     ],
 )
 def test_what_cannot_be_is_said(more: str, planned: str, words: str) -> None:
-    made = session()
-    made.execute_sql("CREATE TABLE s (k INT) WITH ('connector' = 'print')")
-    made.execute_sql("CREATE TABLE g (k INT) WITH ('connector' = 'datagen')")
-    made.execute_sql(
-        f"CREATE TABLE t (k INT) WITH ('connector' = 'mqtt', 'url' = 'mqtt://127.0.0.1', 'format' = 'json'{more})"
-    )
-    statement = "INSERT INTO s SELECT * FROM t" if planned == "read" else "INSERT INTO t SELECT * FROM g"
     with pytest.raises(FlowSqlError, match=words):
-        made.explain_sql(statement)
+        explain(f"'connector' = 'mqtt', 'url' = 'mqtt://127.0.0.1', 'format' = 'json'{more}", planned)
 
 
 def test_plans_tell_the_guarantee() -> None:

@@ -17,11 +17,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from flowsql_connectors.filesystem.files import escape_path_name
-from flowsql_connectors.lakes.columns import converted
+from flowsql_connectors.lakes.columns import whole_rows
 from flowsql_connectors.lakes.delta.connection import Address, arrow_schema, said
 from flowsql_connectors.lakes.delta.partitions import as_text
 from flowsql_connectors.lakes.writer import DataFile, DataFiles
-from flowsql_core.errors import ExecutionError
 
 #: Columns of which statistics are kept, unless the table says otherwise; and characters of texts.
 _INDEXED: Final = 32
@@ -64,18 +63,7 @@ class DeltaFiles(DataFiles):
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """All columns of the table."""
-        arrays = []
-        for place, field in zip(self._places, self._schema, strict=True):
-            if place is None:
-                arrays.append(pa.nulls(num_rows, field.type))
-                continue
-            array = converted(columns[place], field.type, field.name)
-            if not field.nullable and array.null_count:
-                raise ExecutionError(
-                    "lake-value", f"Column '{field.name}' of Delta table '{self._address.uri}' takes no NULL."
-                )
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return whole_rows(f"Delta table '{self._address.uri}'", self._schema, self._places, columns, num_rows)
 
     def partitions(self, rows: Any) -> list[Any]:
         """The partition columns."""

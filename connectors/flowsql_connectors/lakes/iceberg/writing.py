@@ -18,11 +18,11 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
-from flowsql_connectors.lakes.columns import converted
+from flowsql_connectors.lakes.columns import whole_rows
 from flowsql_connectors.lakes.iceberg.connection import said
 from flowsql_connectors.lakes.iceberg.files import file_told
 from flowsql_connectors.lakes.writer import DataFile, DataFiles
-from flowsql_core.errors import ConnectorError, ExecutionError
+from flowsql_core.errors import ConnectorError
 
 
 class IcebergFiles(DataFiles):
@@ -74,18 +74,7 @@ class IcebergFiles(DataFiles):
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """All columns of the table, with its field ids."""
-        arrays = []
-        for place, field in zip(self._places, self._schema, strict=True):
-            if place is None:
-                arrays.append(pa.nulls(num_rows, field.type))
-                continue
-            array = converted(columns[place], field.type, field.name)
-            if not field.nullable and array.null_count:
-                raise ExecutionError(
-                    "lake-value", f"Column '{field.name}' of Iceberg table '{self._shown}' takes no NULL."
-                )
-            arrays.append(array)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return whole_rows(f"Iceberg table '{self._shown}'", self._schema, self._places, columns, num_rows)
 
     def partitions(self, rows: Any) -> list[Any]:
         """The transformed columns."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,8 +14,9 @@ import pyarrow.parquet as pq
 import pymysql
 import pytest
 
+from tests import servers
 from tests.restarted_job import Job
-from tests.servers import SCRIPTS, Server
+from tests.servers import Server
 
 from .place import Place
 from .writer import Writer
@@ -101,16 +101,8 @@ def test_a_job_that_is_killed_many_times(place: Place, tmp_path: Path) -> None:
 @pytest.fixture
 def own_server() -> Iterator[tuple[Server, Place]]:
     """A server that may be killed, and a database of it."""
-    if not SCRIPTS.exists():
-        pytest.skip("needs the scripts that start servers")
-    with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
-        # As root, the server runs as a user of its own.
-        Path(folder).chmod(0o755)
-        server = Server("mariadb", Path(folder) / "mariadb")
-        try:
-            yield server, Place(server.env)
-        finally:
-            server.stop()
+    with servers.own_server("mariadb") as server:
+        yield server, Place(server.env)
 
 
 def test_a_server_that_goes_away_and_returns(own_server: tuple[Server, Place], tmp_path: Path) -> None:
