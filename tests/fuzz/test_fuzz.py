@@ -24,12 +24,15 @@ from .tables import Tables
 from .variations import Variation
 from .world import Case, run_world
 
-#: Worlds of the suite: about a minute on two cores.
 WORLDS = tuple(range(1000, 1012))
+#: Those that do not wait for the night: about half a minute on a core.
+OFTEN = WORLDS[:6]
 QUERIES = 40
 
 
-@pytest.mark.parametrize("seed", WORLDS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed in OFTEN else pytest.mark.nightly) for seed in WORLDS]
+)
 def test_a_query_has_one_answer(seed: int) -> None:
     report = run_world(seed, QUERIES)
     small = [Shrinker(finding, tries=100).shrink() for finding in report.findings[:2]]

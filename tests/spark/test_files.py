@@ -90,6 +90,7 @@ def test_spark_reads_what_it_reads_exactly(tmp_path: Path, staged: list[str], mo
     assert direct[3] == ["(2,)"]
 
 
+@pytest.mark.nightly
 def test_views_stand_as_long_as_the_files_are_the_same(tmp_path: Path, staged: list[str]) -> None:
     pq.write_table(ROWS, tmp_path / "t.parquet")
     session = session_over(tmp_path / "t.parquet")

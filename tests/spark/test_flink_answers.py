@@ -85,7 +85,15 @@ def same_rows(ours: list[list[Any]], flinks: list[list[Any]], ordered: bool) -> 
     )
 
 
-@pytest.mark.parametrize("question", list(questions()), ids=lambda question: question.sql[:60])
+#: Questions with several sketches take seconds each; one has one sketch.
+SLOW = "APPROX_COUNT_DISTINCT"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [pytest.param(one, marks=pytest.mark.nightly if one.sql.count(SLOW) > 1 else ()) for one in questions()],
+    ids=lambda question: question.sql[:60],
+)
 def test_spark_answers_as_flink(question: Question, tmp_path: Path) -> None:
     lines = run(question, tmp_path)
     expected = [json.loads(line) for line in question.answer]

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 
 def load(name: str) -> ModuleType:
     """A module that stands beside this one."""
@@ -64,6 +66,7 @@ def make_files(folder: Path) -> None:
     (folder / "customers.csv").write_text("\n".join(customers) + "\n", encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_three_homes_give_one_table(tmp_path: Path) -> None:
     machine.hurry()
     make_files(tmp_path)

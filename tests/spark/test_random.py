@@ -26,7 +26,8 @@ pytestmark = machine.ON_SPARK
 COUNT = 12
 
 
-@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [11, 12])
 def test_random_queries_have_one_answer(tmp_path: Path, seed: int) -> None:
     machine.hurry()
     queries = load("random_queries")

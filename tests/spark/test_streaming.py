@@ -225,6 +225,7 @@ class TestOnSpark(OnSpark):
     ) -> None:
         compare(make, tmp_path, list(STREAMS))
 
+    @pytest.mark.nightly
     def test_mini_batches_end_with_the_batch(self, make: Callable[..., TableEnvironment], tmp_path: Path) -> None:
         mini_batches = {
             "table.exec.mini-batch.enabled": "true",

@@ -12,7 +12,7 @@ from tests.sql.tpcds.test_tpcds import QUERIES, check, tpcds  # noqa: F401 - a f
 pytestmark = ON_SPARK
 
 #: Those that do not wait for the night.
-SHORT = ("q3", "q22", "q25", "q38", "q67")
+SHORT = ("q3", "q67")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from _pytest.mark import ParameterSet
 
 from flowsql_runtime.spark import parts
 from tests.spark.spark_machine import ON_SPARK, hurry
@@ -16,8 +17,9 @@ pytestmark = ON_SPARK
 
 #: Part of the benchmark's scale factor 1.
 SCALE = 0.1
-#: Those over csv that do not wait for the night.
-SHORT = ("q3", "q6", "q11", "q13", "q14", "q16", "q19", "q22")
+#: Those that do not wait for the night, over parquet and over csv.
+SHORT_PARQUET = ("q2", "q3", "q13", "q18", "q21")
+SHORT_CSV = ("q3", "q11")
 OPTIONS = {"execution.batch.engine": "spark", "table.local-time-zone": "UTC"}
 
 
@@ -32,16 +34,19 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", QUERIES)
+def often(names: tuple[str, ...]) -> list[ParameterSet]:
+    """All queries; those that are not named are for the night."""
+    return [pytest.param(name, marks=() if name in names else pytest.mark.nightly) for name in QUERIES]
+
+
+@pytest.mark.parametrize("name", often(SHORT_PARQUET))
 def test_answers_over_parquet_are_duckdbs(name: str, tables: Path, staged: list[str]) -> None:
     hurry()
     check(tables, name, OPTIONS, scale=SCALE)
     assert not staged, "rows went through the driver"
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in QUERIES]
-)
+@pytest.mark.parametrize("name", often(SHORT_CSV))
 def test_answers_over_csv_are_duckdbs(
     name: str, tables: Path, staged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

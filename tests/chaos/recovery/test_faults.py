@@ -25,8 +25,8 @@ def may_mount(folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("fault", "job", "mounts"),
     [
-        ("full-output", "statement-set", True),
-        ("hanging", "aggregate", False),
+        pytest.param("full-output", "statement-set", True, marks=pytest.mark.nightly),
+        pytest.param("hanging", "aggregate", False, marks=pytest.mark.nightly),
         ("frozen", "window", False),
         pytest.param("failing", "keyed-process", False, marks=pytest.mark.nightly),
     ],

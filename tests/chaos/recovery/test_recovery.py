@@ -105,6 +105,7 @@ def test_a_process_that_is_killed_behind_the_end_of_its_job_is_not_started_again
     assert played.stdout.strip() == place, played.stderr
 
 
+@pytest.mark.nightly
 def test_a_job_killed_in_incremental_checkpoints_loses_and_doubles_nothing(tmp_path: Path) -> None:
     played = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("incremental.py")), str(tmp_path)],

@@ -41,7 +41,16 @@ def check(file: Path) -> None:
             assert not re.search(r"(?m)[ \t]$", made) or re.search(r"(?m)[ \t]$", text)
 
 
-@pytest.mark.parametrize("file", own_files(), ids=lambda file: f"{file.parent.name}/{file.name}")
+def at_night(file: Path) -> bool:
+    """The long scripts of TPC-DS, but for one."""
+    return file.parent.name == "tpcds" and file.name != "queries_03.sql"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=pytest.mark.nightly if at_night(file) else ()) for file in own_files()],
+    ids=lambda file: f"{file.parent.name}/{file.name}",
+)
 def test_scripts_of_this_repository(file: Path) -> None:
     check(file)
 

@@ -94,7 +94,7 @@ def test_all_types(address: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto"])
+@pytest.mark.parametrize("engine", ["spark", pytest.param("auto", marks=pytest.mark.nightly)])
 def test_beside_other_tables(address: str, engine: str, tmp_path: Path) -> None:
     session = with_table(address, engine=engine)
     (tmp_path / "sold.csv").write_text("1,3\n1,4\n2,5\n9,1\n")

@@ -65,6 +65,7 @@ def written(session: TableEnvironment, folder: Path, queries: tuple[str, ...]) -
     return tables, job.get_volumes().rows_read or 0
 
 
+@pytest.mark.nightly
 def test_all_tables_are_those_of_inserts_that_read_by_themselves(
     session: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
