@@ -137,6 +137,8 @@ class Dialect(ABC):
     any_type: ClassVar[bool] = False
     #: Whether connections are ``TwoPhaseDatabase``s.
     two_phase: ClassVar[bool] = False
+    #: Bytes of ``sink.transactional-id-prefix`` at most, where there are such.
+    prefix_bytes: ClassVar[int] = 0
 
     @abstractmethod
     def connect(self, login: Login, auto_commit: bool = True) -> Database:

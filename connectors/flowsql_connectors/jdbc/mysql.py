@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
@@ -16,6 +17,8 @@ from flowsql_connectors.jdbc.arrays import arrived, client_values, columns_of, p
 from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
 from flowsql_connectors.jdbc.literals import sql_moment
 from flowsql_connectors.jdbc.native import NativeColumn
+from flowsql_connectors.jdbc.prepared import TwoPhaseDatabase
+from flowsql_connectors.jdbc.xa import LONGEST_PREFIX, Xid, check_version, names_of
 from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
 
@@ -61,12 +64,17 @@ _FIXED: Final[dict[str, t.LogicalType]] = {
     "mediumblob": t.BYTES,
     "longblob": t.BYTES,
 }
+#: There is no such XA transaction, or another connection still has it.
+_NO_SUCH_XID: Final = 1397
 #: Lost or refused connections, locks, deadlocks, a server that is about to end.
-_PASSING: Final = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013})
+_PASSING: Final = frozenset({1040, 1053, 1205, 1213, 1613, 1614, 2002, 2003, 2006, 2013})
 
 
 class MySqlDialect(Dialect):
     """SQL that MySQL and MariaDB share."""
+
+    two_phase = True
+    prefix_bytes = LONGEST_PREFIX
 
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """A connection in UTC."""
@@ -130,8 +138,11 @@ def client(login: Login, auto_commit: bool = True) -> Any:
         )  # fmt: skip
 
 
-class MySqlDatabase(Database):
+class MySqlDatabase(TwoPhaseDatabase):
     """A connection of PyMySQL, which is ``connection``."""
+
+    #: Whether an XA transaction is open.
+    _in_xa = False
 
     def __init__(self, dialect: MySqlDialect, connection: Any, shown: str) -> None:
         self._dialect = dialect
@@ -214,7 +225,7 @@ class MySqlDatabase(Database):
         quote = self._dialect.quote
         names = [quote(column.name).replace("%", "%%") for column in target.columns]
         table = self._dialect.table(target.table).replace("%", "%%")
-        statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
+        statement = self._insert(target)
         if target.keys:
             # A column of the key stands for itself where there is no other.
             others = [name for at, name in enumerate(names) if at not in target.keys] or [names[target.keys[0]]]
@@ -233,6 +244,81 @@ class MySqlDatabase(Database):
                 if self.connection.open:
                     self.connection.rollback()
                 raise
+
+    def _insert(self, target: Target) -> str:
+        names = [self._dialect.quote(column.name).replace("%", "%%") for column in target.columns]
+        table = self._dialect.table(target.table).replace("%", "%%")
+        return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
+
+    def check_two_phase(self, table: str) -> None:
+        """The server keeps prepared transactions, tells of them, and the table's engine takes part in them."""
+        check_version(self.query("SELECT VERSION()")[0][0], self.shown)
+        self.prepared("")
+        schema, _, name = table.rpartition(".")
+        where = "t.table_name = %s AND t.table_schema = " + ("%s" if schema else "DATABASE()")
+        found = self.query(
+            "SELECT COALESCE(t.engine, t.table_type), e.xa FROM information_schema.tables t "
+            f"LEFT JOIN information_schema.engines e ON e.engine = t.engine WHERE {where}",
+            (name, schema) if schema else (name,),
+        )
+        if found and found[0][1] != "YES":
+            raise ConnectorError(
+                "database",
+                f"Table '{table}' at {self.shown} is of the engine {found[0][0]}, which prepares no transactions: "
+                "'sink.delivery-guarantee' = 'exactly-once' needs one of InnoDB.",
+            )
+
+    def append(self, target: Target, changes: Changes, name: str) -> None:
+        """INSERT statements of many rows within XA START."""
+        with said(f"Table '{target.table}' at {self.shown}"):
+            if not self.connection.open:
+                self.connection.connect()
+            with closing(self.connection.cursor()) as cursor:
+                if not self._in_xa:
+                    # What was asked before may have begun a transaction, in which no other one begins.
+                    self.connection.rollback()
+                    cursor.execute(f"XA START {Xid.of(name, self._name()).sql}")
+                    self._in_xa = True
+                rows = zip(*map(client_values, changes.rows), strict=True)
+                cursor.executemany(self._insert(target), list(rows))
+
+    def prepare(self, name: str) -> None:
+        """XA PREPARE. The connection ends, as it has the transaction to itself as long as it is there."""
+        xid = Xid.of(name, self._name()).sql
+        with said(self.shown), closing(self.connection.cursor()) as cursor:
+            cursor.execute(f"XA END {xid}")
+            cursor.execute(f"XA PREPARE {xid}")
+        self._in_xa = False
+        self.close()
+
+    def prepared(self, prefix: str) -> list[str]:
+        """Of this database, out of those of the server."""
+        # Names that others gave may be any bytes.
+        usual, self.connection.encoding = self.connection.encoding, "latin1"
+        try:
+            rows = self.query("XA RECOVER")
+        finally:
+            self.connection.encoding = usual
+        return [name for name in names_of(rows, self._name()) if name.startswith(prefix)]
+
+    def finish(self, name: str, commit: bool) -> None:
+        """XA COMMIT or XA ROLLBACK, as soon as the connection that prepared has ended."""
+        end = time.monotonic() + self.connection.connect_timeout
+        statement = f"XA {'COMMIT' if commit else 'ROLLBACK'} {Xid.of(name, self._name()).sql}"
+        while name in self.prepared(name):
+            try:
+                with closing(self.connection.cursor()) as cursor:
+                    cursor.execute(statement)
+                return
+            except pymysql.MySQLError as error:
+                if error.args[0] != _NO_SUCH_XID or time.monotonic() > end:
+                    with said(f"Transaction '{name}' at {self.shown}"):
+                        raise
+            time.sleep(0.02)
+
+    def _name(self) -> str:
+        name = self.connection.db or ""
+        return name.decode() if isinstance(name, bytes) else str(name)
 
     def close(self) -> None:
         """Whatever state the connection is in."""

@@ -76,6 +76,8 @@ class PostgresDialect(Dialect):
     """SQL of PostgreSQL."""
 
     two_phase = True
+    # Of 199 bytes of a name, 30 stand behind the prefix at most.
+    prefix_bytes = 199 - 30
 
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """A connection through libpq."""
@@ -283,7 +285,7 @@ class PostgresDatabase(TwoPhaseDatabase):
         cursor.execute(f"DELETE FROM {self._dialect.table(target.table)} AS t USING {stage} AS s WHERE {met}")
         cursor.execute(f"TRUNCATE {stage}")
 
-    def check_two_phase(self) -> None:
+    def check_two_phase(self, table: str) -> None:
         """``max_prepared_transactions`` is above zero."""
         if self.query("SELECT current_setting('max_prepared_transactions')")[0][0] == "0":
             raise ConnectorError(
@@ -293,7 +295,7 @@ class PostgresDatabase(TwoPhaseDatabase):
                 hint="set it to at least twice the number of writers, and start the server again",
             )
 
-    def append(self, target: Target, changes: Changes) -> None:
+    def append(self, target: Target, changes: Changes, name: str) -> None:
         """Rows as arrays: a transaction that is to be prepared has no temporary tables."""
         sent = [leaving(array) for array in changes.rows]
         names = ", ".join(self._dialect.quote(column.name) for column in target.columns)

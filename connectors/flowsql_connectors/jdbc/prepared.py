@@ -1,6 +1,7 @@
 """Appends exactly once: rows of a checkpoint are a transaction, prepared with it and committed when it is complete.
 
-Source: PostgreSQL's documentation of PREPARE TRANSACTION; Flink's ``JdbcXaSinkFunction`` for what a restart does.
+Source: PostgreSQL's documentation of PREPARE TRANSACTION, MySQL's and MariaDB's of XA; Flink's ``JdbcXaSinkFunction``
+for what a restart does.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from flowsql_core.graph.specs import SinkSpec
 _TOKEN_BYTES: Final = 8
 #: Behind the prefix: the subtask, and a token.
 _TAIL: Final = re.compile(r":(\d+):[0-9a-f]{16}")
-#: Bytes of a transaction's name in PostgreSQL, and what stands behind the prefix at most.
-_LONGEST: Final = 199 - 30
 #: Transactions that writers of this process have prepared, and nobody has finished.
 _PENDING: Final[set[str]] = set()
 #: Those of them whose writers went back to a checkpoint while the job went on: rolled back behind the next commit, as a
@@ -36,16 +35,18 @@ class TwoPhaseDatabase(Database):
     """A connection to a database that can prepare transactions."""
 
     @abstractmethod
-    def check_two_phase(self) -> None:
-        """Raises ConnectorError where the server prepares none."""
+    def check_two_phase(self, table: str) -> None:
+        """Raises ConnectorError where the server prepares none, or none that hold rows of a table."""
 
     @abstractmethod
-    def append(self, target: Target, changes: Changes) -> None:
-        """Insert rows in the transaction that is open, or begins; nothing is committed."""
+    def append(self, target: Target, changes: Changes, name: str) -> None:
+        """Insert rows in the transaction that is open, or begins and will be prepared by this name; nothing is
+        committed."""
 
     @abstractmethod
     def prepare(self, name: str) -> None:
-        """End the open transaction's first phase. It survives the connection and the server."""
+        """End the first phase of the open transaction, which began by this name. It survives the connection and the
+        server."""
 
     @abstractmethod
     def prepared(self, prefix: str) -> list[str]:
@@ -57,8 +58,8 @@ class TwoPhaseDatabase(Database):
         connection commits by itself."""
 
 
-def checked_prefix(values: OptionValues, table: str) -> str:
-    """``sink.transactional-id-prefix``.
+def checked_prefix(values: OptionValues, table: str, longest: int) -> str:
+    """``sink.transactional-id-prefix``, of so many bytes at most.
 
     Raises:
         BindError: it is missing or too long.
@@ -70,9 +71,9 @@ def checked_prefix(values: OptionValues, table: str) -> str:
             f"'sink.delivery-guarantee' = 'exactly-once' needs '{TRANSACTION_PREFIX.key}'.",
             hint=f"add '{TRANSACTION_PREFIX.key}' to the WITH clause of {table}: a name that no other running job has",
         )
-    if not 0 < len(prefix.encode()) <= _LONGEST:
+    if not 0 < len(prefix.encode()) <= longest:
         raise BindError(
-            "invalid-option-value", f"'{TRANSACTION_PREFIX.key}' has 1 to {_LONGEST} bytes, not {len(prefix.encode())}."
+            "invalid-option-value", f"'{TRANSACTION_PREFIX.key}' has 1 to {longest} bytes, not {len(prefix.encode())}."
         )
     return prefix
 
@@ -89,10 +90,10 @@ class PreparedWriter(JdbcWriter):
     ) -> None:
         super().__init__(sink, dialect, login, values, context)
         self._prefix = prefix
-        #: Whether the open transaction holds rows.
-        self._holds_rows = False
+        #: Name of the open transaction; None while no row is in it.
+        self._open: str | None = None
         with _Connection(dialect, login) as database:
-            database.check_two_phase()
+            database.check_two_phase(self._table)
             for name in database.prepared(f"{prefix}:"):
                 tail = _TAIL.fullmatch(name.removeprefix(prefix))
                 if tail is None or int(tail[1]) % context.parallelism != context.subtask:
@@ -105,23 +106,24 @@ class PreparedWriter(JdbcWriter):
     def _write(self, changes: Changes) -> None:
         database, target = self._opened()
         assert isinstance(database, TwoPhaseDatabase)
-        database.append(target, changes)
-        self._holds_rows = True
+        name = self._open or f"{self._prefix}:{self._context.subtask}:{secrets.token_hex(_TOKEN_BYTES)}"
+        database.append(target, changes, name)
+        self._open = name
 
     def _may_repeat(self) -> bool:
         # With the connection the rows before are lost, too: the job goes back to its checkpoint.
-        return not self._holds_rows
+        return self._open is None
 
     def prepare_commit(self) -> list[Committable]:
         """The transaction since the last barrier."""
-        if not self._holds_rows:
+        name = self._open
+        if name is None:
             return []
-        name = f"{self._prefix}:{self._context.subtask}:{secrets.token_hex(_TOKEN_BYTES)}"
         database, _ = self._opened()
         assert isinstance(database, TwoPhaseDatabase)
         _PENDING.add(name)
         database.prepare(name)
-        self._holds_rows = False
+        self._open = None
         return [Committable(name.encode())]
 
 

@@ -30,13 +30,14 @@ class JdbcSink(TableSink):
     def _checked_prefix(self) -> str:
         table = self._sink.table
         if not self._dialect.two_phase:
-            raise _refused(f"jdbc:{self._login.address.scheme} has no prepared transactions here, PostgreSQL has")
+            others = "PostgreSQL, MySQL and MariaDB have"
+            raise _refused(f"jdbc:{self._login.address.scheme} has no prepared transactions here, {others}")
         if table.primary_key:
             raise _refused("what is written by a primary key is there once in any case: leave the option out")
         arrays = next((column.name for column in table.columns if isinstance(column.type, ArrayType)), None)
         if arrays is not None:
             raise _refused(f"column '{arrays}' is an ARRAY")
-        return checked_prefix(self._values, table.name)
+        return checked_prefix(self._values, table.name, self._dialect.prefix_bytes)
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
         """All changes by key; insertions alone without one."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.errors import FlowSqlError
+from flowsql.errors import ConnectorError, FlowSqlError
 from flowsql_connectors.jdbc.address import Address, parse_address
+from flowsql_connectors.jdbc.xa import Xid, check_version, names_of
 
 from .databases import Sqlite, answer, insert, session
 
@@ -122,6 +123,12 @@ def test_catalogs_that_cannot_be(options: str, said: str) -> None:
         ("jdbc:sqlite:{folder}/shop.db", "id INT", "", "jdbc:sqlite has no prepared transactions here"),
         (POSTGRES, "id INT", "", "needs 'sink.transactional-id-prefix'."),
         (POSTGRES, "id INT", f", 'sink.transactional-id-prefix' = '{'x' * 170}'", "has 1 to 169 bytes, not 170."),
+        (
+            "jdbc:mariadb://127.0.0.1:1/shop",
+            "id INT",
+            f", 'sink.transactional-id-prefix' = '{'x' * 65}'",
+            "has 1 to 64 bytes, not 65.",
+        ),
         (POSTGRES, "id INT PRIMARY KEY NOT ENFORCED", "", "what is written by a primary key is there once"),
         (POSTGRES, "a ARRAY<INT>", "", "column 'a' is an ARRAY"),
     ],
@@ -136,6 +143,40 @@ def test_exactly_once_that_cannot_be(url: str, columns: str, more: str, said: st
     with pytest.raises(FlowSqlError) as caught:
         insert(made, f"INSERT INTO t VALUES ({'ARRAY[1]' if 'ARRAY' in columns else '1'})")
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("10.5.0-MariaDB", None),
+        ("11.4.2-MariaDB-ubu2404-log", None),
+        ("8.0.29", None),
+        ("9.1.0-commercial", None),
+        ("10.4.34-MariaDB-log", "h is MariaDB 10.4.34-MariaDB-log, whose prepared .* needs MariaDB 10.5.0 or newer."),
+        ("8.0.28", "h is MySQL 8.0.28, whose prepared transactions end .* needs MySQL 8.0.29 or newer."),
+        ("5.7.44-log", "needs MySQL 8.0.29 or newer."),
+    ],
+)
+def test_servers_whose_prepared_transactions_end_with_connections(version: str, said: str | None) -> None:
+    if said is None:
+        check_version(version, "h")
+        return
+    with pytest.raises(ConnectorError, match=said):
+        check_version(version, "h")
+
+
+def test_names_of_xa_transactions() -> None:
+    name = f"{'x' * 63}:2147483647:{'f' * 16}"
+    xid = Xid.of(name, "a database")
+    assert (len(xid.gtrid), len(xid.bqual) <= 64) == (63, True)
+    assert xid.name("a database") == name
+    assert xid.name("another one") is None
+    rows = [
+        ("1", str(len(xid.gtrid)), str(len(xid.bqual)), (xid.gtrid + xid.bqual).decode("latin1")),
+        ("1", "3", "2", b"\xff\x00\xfe:1"),
+        ("1", "1", str(len(xid.bqual)), b"\xff" + xid.bqual),
+    ]
+    assert names_of(rows, "a database") == [name]
 
 
 def test_passwords_are_not_shown(tmp_path: Path) -> None:

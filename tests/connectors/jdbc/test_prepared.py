@@ -1,4 +1,4 @@
-"""Appends exactly once by prepared transactions of PostgreSQL."""
+"""Appends exactly once by prepared transactions of PostgreSQL and XA transactions of MariaDB."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from flowsql.errors import FlowSqlError
 from flowsql_connectors import registry
 from flowsql_connectors.jdbc import prepared
+from flowsql_connectors.jdbc.xa import names_of
 from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import SystemClock
@@ -20,12 +21,15 @@ from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import INT, Column
 from tests.servers import Server, own_server
 
-from .databases import Place, Postgres, answer, insert, session
+from .databases import MariaDb, Place, Postgres, answer, insert, session
+from .test_jobs import COLUMNS, NATIVE, READ, ROW
 from .test_restarts import killed
 
 pytestmark = pytest.mark.servers
 ROWS = 6000
 KILLS = 8
+#: Of the long round.
+MANY_KILLS = 40
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +43,11 @@ def preparing() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def place(preparing: Server) -> Place:
-    return Postgres(preparing.env)
+@pytest.fixture(params=["postgres", "mariadb"])
+def place(request: pytest.FixtureRequest) -> Place:
+    if request.param == "mariadb":
+        return MariaDb(request.getfixturevalue("mariadb_server"))
+    return Postgres(request.getfixturevalue("preparing").env)
 
 
 def with_clause(place: Place, more: str = "", prefix: str = "p") -> str:
@@ -70,10 +76,13 @@ def rows_of(rows: list[tuple[int]]) -> ChangelogBatch:
 
 
 def left(place: Place) -> int:
+    if place.kind == "mariadb":
+        return len(names_of(place.rows("XA RECOVER"), place.name))
     return len(place.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"))
 
 
-def test_all_types(place: Place) -> None:
+def test_all_types_of_postgres(preparing: Server) -> None:
+    place = Postgres(preparing.env)
     place.execute(
         "CREATE TABLE o (b bool, i2 int2, i4 int4, i8 int8, f4 float4, f8 float8, n numeric(10, 2), "
         "s varchar(9), x bytea, d date, t time, ts timestamp, tz timestamptz, j jsonb, u uuid)"
@@ -99,6 +108,57 @@ def test_all_types(place: Place) -> None:
     assert str(row[11]) == "2024-02-29 12:34:56.789000"
     assert [value for (value,) in answer(made, "SELECT s FROM o WHERE i4 = 7")] == [None]
     assert left(place) == 0
+
+
+def test_all_types_of_mariadb(mariadb_server: dict[str, str]) -> None:
+    place = MariaDb(mariadb_server)
+    place.execute(f"CREATE TABLE o ({NATIVE['mariadb']})")
+    made = session()
+    made.execute_sql(f"CREATE TABLE o ({COLUMNS}) {with_clause(place)}")
+    insert(made, f"INSERT INTO o VALUES {ROW}")
+    insert(made, "INSERT INTO o (id) VALUES (2)")
+    assert sorted(answer(made, "SELECT * FROM o"), key=lambda row: row[0]) == [READ, (2, *[None] * 13)]
+    assert left(place) == 0
+
+
+def test_prefixes_of_any_characters(mariadb_server: dict[str, str]) -> None:
+    place = MariaDb(mariadb_server)
+    place.execute("CREATE TABLE o (a int)")
+    sink = sink_of(place, "é's \\ %s:1")
+    writer, committer = writer_of(sink), sink.create_committer()
+    assert committer is not None
+    writer.write(rows_of([(1,)]))
+    writer.flush(False)
+    committer.commit(writer.prepare_commit(), False)
+    assert place.rows("SELECT * FROM o") == [(1,)]
+
+
+def test_others_on_the_server_are_left_alone(mariadb_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same prefix in another database, and names that are no texts."""
+    place, other = MariaDb(mariadb_server), MariaDb(mariadb_server)
+    for each in (place, other):
+        each.execute("CREATE TABLE o (a int)")
+    odd = f"X'ff00{place.name.encode().hex()}', X'00fe'"
+    other.execute(f"XA START {odd}", "INSERT INTO o VALUES (9)", f"XA END {odd}", f"XA PREPARE {odd}")
+    sink = sink_of(other)
+    writer, committer = writer_of(sink), sink.create_committer()
+    assert committer is not None
+    writer.write(rows_of([(1,)]))
+    writer.flush(False)
+    pending = writer.prepare_commit()
+    monkeypatch.setattr(prepared, "_PENDING", set())
+    writer_of(sink_of(place)).close()
+    assert (left(place), left(other)) == (0, 1)
+    committer.commit(pending, False)
+    assert other.rows("SELECT * FROM o") == [(1,)]
+    other.execute(f"XA ROLLBACK {odd}")
+
+
+def test_a_table_without_transactions(mariadb_server: dict[str, str]) -> None:
+    place = MariaDb(mariadb_server)
+    place.execute("CREATE TABLE o (a int) ENGINE = MyISAM")
+    with pytest.raises(FlowSqlError, match=r"Table 'o' at .* is of the engine MyISAM, which prepares no transactions"):
+        writer_of(sink_of(place))
 
 
 def test_rows_are_seen_with_the_commit(place: Place) -> None:
@@ -167,18 +227,40 @@ def test_a_writer_that_goes_back_while_others_go_on(place: Place) -> None:
     assert left(place) == 0
 
 
-def test_sigkill(place: Place, tmp_path: Path) -> None:
+def test_a_server_that_is_killed(tmp_path: Path) -> None:
+    """What was prepared is there when it starts again."""
+    with own_server("mariadb") as server:
+        place = MariaDb(server.env)
+        place.execute("CREATE TABLE o (a int)")
+        sink = sink_of(place)
+        writer, committer = writer_of(sink), sink.create_committer()
+        assert committer is not None
+        writer.write(rows_of([(1,)]))
+        writer.flush(False)
+        pending = writer.prepare_commit()
+        writer.write(rows_of([(2,)]))
+        writer.flush(False)
+        server.kill()
+        server.start()
+        assert left(place) == 1
+        committer.commit(pending, False)
+        assert place.rows("SELECT * FROM o") == [(1,)]
+
+
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.nightly)])
+def test_sigkill(place: Place, tmp_path: Path, kills: int) -> None:
+    rows = ROWS * kills // KILLS
     place.execute("CREATE TABLE o (id bigint)")
     own = with_clause(place, ", 'sink.buffer-flush.max-rows' = '50'")
     text = (
         "SET 'parallelism.default' = '2';\n"
         "CREATE TABLE n (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1500', "
-        f"'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{ROWS}');\n"
+        f"'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{rows}');\n"
         f"CREATE TABLE o (id BIGINT) {own};\n"
         "INSERT INTO o SELECT id FROM n;\n"
     )
-    killed(text, tmp_path / "checkpoints", KILLS, random.Random(7))
-    assert place.rows("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM o") == [(ROWS, ROWS, 1, ROWS)]
+    killed(text, tmp_path / "checkpoints", kills, random.Random(7))
+    assert place.rows("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM o") == [(rows, rows, 1, rows)]
     assert left(place) == 0
 
 
