@@ -190,6 +190,15 @@ class DatabaseLog(ABC):
         """The position where a mode of ``scan.startup.mode`` without snapshot begins; the log is ready to be read."""
 
     @abstractmethod
+    def end(self) -> Json:
+        """Where the log ends now: whatever was committed is before, and a stream's position comes to be there also
+        where nobody writes any more."""
+
+    @abstractmethod
+    def reached(self, position: Json, end: Json) -> bool:
+        """Whether a stream that stands at a position has given all that is before an :meth:`end`."""
+
+    @abstractmethod
     def extremes(self, table: CapturedTable) -> tuple[int, int, float] | None:
         """Least and greatest integer chunk key, and about how many rows there are; None: no row."""
 

@@ -27,6 +27,13 @@ def _factor(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
+def _rows_of_chunk(text: str) -> int:
+    rows = parse_positive(text)
+    if rows == 1:
+        raise ValueError("expected a number above 1")
+    return rows
+
+
 HOSTNAME = ConnectorOption("hostname", str, "", "The server's host.")
 USERNAME = ConnectorOption("username", str, "", "Who asks.")
 PASSWORD = ConnectorOption("password", str, "", "The password of 'username'.")
@@ -39,7 +46,7 @@ INCREMENTAL = ConnectorOption(
     "Flink CDC's choice between two readers; FlowSQL's one reads chunks, without locks and with checkpoints.",
 )  # fmt: skip
 CHUNK_ROWS = ConnectorOption(
-    "scan.incremental.snapshot.chunk.size", parse_positive, 8096, "About how many rows a chunk of the snapshot has."
+    "scan.incremental.snapshot.chunk.size", _rows_of_chunk, 8096, "About how many rows a chunk of the snapshot has."
 )
 CHUNK_COLUMN: ConnectorOption[str | None] = ConnectorOption(
     "scan.incremental.snapshot.chunk.key-column", optional(str), None,

@@ -89,6 +89,7 @@ class CdcReader(SourceReader):
         self._settings = settings
         self._rows = rows
         self._batch_rows = context.batch_rows
+        self._stops = context.available_now
         self._readers = max(1, min(context.parallelism, settings.readers))
         self._empty = rows.empty()
         self._changed = threading.Condition()
@@ -108,6 +109,10 @@ class CdcReader(SourceReader):
         self._to_confirm: Json = None
         #: Of each thread.
         self._connections: list[Reconnecting] = []
+        #: Where the log ended when the chunks were read, where the job stops there.
+        self._end: Json = None
+        #: To ask about positions, in the thread that polls; it makes no connection.
+        self._positions: DatabaseLog | None = None
         #: The chunks with the marks of those that were read, polled or not.
         self._read_tables: dict[str, TableState] = {}
 
@@ -116,6 +121,9 @@ class CdcReader(SourceReader):
         for split in splits:
             self._state = ScanState.decode(split)
             self._give_rest(self._state)
+            self._durable.extend(self._state.durable)
+            # The checkpoint that the state is of is complete.
+            self._now_durable(self._state)
             self._thread = threading.Thread(target=self._run, name="cdc", daemon=True)
             self._thread.start()
 
@@ -189,6 +197,7 @@ class CdcReader(SourceReader):
             if self._state is None:
                 return []
             self._state.rest = self._left_of_chunk()
+            self._state.durable = list(self._durable)
             return [self._state.encode()]
 
     def _left_of_chunk(self) -> Rest | None:
@@ -205,12 +214,29 @@ class CdcReader(SourceReader):
     def positions_durable(self, splits: Sequence[Split]) -> None:
         """The thread tells the log, so many checkpoints later as the settings say."""
         for split in splits:
-            state = ScanState.decode(split)
-            if state.place is not None:
-                self._durable.append(state.place.position)
+            self._now_durable(ScanState.decode(split))
+
+    def _now_durable(self, state: ScanState) -> None:
+        if state.place is None:
+            return
         with self._changed:
+            self._durable.append(state.place.position)
             while len(self._durable) > self._settings.confirm_delay:
                 self._to_confirm = self._durable.popleft()
+
+    def caught_up(self) -> bool:
+        """Whether the log was polled up to where it ended when the chunks had been read, so that what was emitted is
+        the tables as of one moment; a subtask without tables has nothing to read."""
+        state = self._state
+        if state is None:
+            return True
+        with self._changed:
+            place, end = state.place, self._end
+        if place is None or end is None:
+            return False
+        if self._positions is None:
+            self._positions = self._open_log()
+        return self._positions.reached(place.position, end)
 
     def close(self) -> None:
         """Stop the threads, which release their connections."""
@@ -338,6 +364,10 @@ class CdcReader(SourceReader):
     def _follow(self, connection: Reconnecting, tables: Sequence[CapturedTable], state: ScanState) -> None:
         """Read the log, from wherever it was read to when the connection is lost."""
         place = state.place or Place(state.start)
+        if self._stops:
+            end = connection.ask(lambda log: log.end())
+            with self._changed:
+                self._end = end
         # From here on the state has a place, so that chunks are not asked for again.
         self._put(_LogPiece(self._empty, place))
         changes = NewChanges(tables, self._read_tables)

@@ -68,6 +68,11 @@ class CdcSource(TableSource):
         """Chunks and log belong together, and to one reader."""
         return "FlowSQL reads the database's log and the rows that are as of it"
 
+    @property
+    def tells_backlog(self) -> bool:
+        """The log's end is asked when the job starts, behind the snapshot."""
+        return True
+
     def supports_projection(self) -> bool:
         """Only wanted columns are read and converted."""
         return True

@@ -40,12 +40,15 @@ class Rest:
 @dataclass(slots=True)
 class ScanState:
     """``tables``: by id; None: nothing was read, not even which there are. ``start``: where the log is read from once
-    all chunks are; None: there is no log to be read. ``place``: where the log goes on; None: not begun."""
+    all chunks are; None: there is no log to be read. ``place``: where the log goes on; None: not begun. ``durable``:
+    positions of the last complete checkpoints that the log was not told: jobs that end after each few of them tell it
+    together."""
 
     tables: dict[str, TableState] | None = None
     start: Json = None
     place: Place | None = None
     rest: Rest | None = None
+    durable: list[Json] = default(default_factory=list)
 
     def encode(self) -> Split:
         """The state as a split."""
@@ -59,7 +62,7 @@ class ScanState:
         rest = None
         if self.rest is not None:
             rest = [self.rest.table, self.rest.number, self.rest.num_rows, base64.b64encode(self.rest.rows).decode()]
-        data = {"tables": tables, "start": self.start, "place": place, "rest": rest}
+        data = {"tables": tables, "start": self.start, "place": place, "rest": rest, "durable": self.durable}
         return Split(SPLIT_ID, orjson.dumps(data))
 
     @staticmethod
@@ -75,4 +78,6 @@ class ScanState:
             data["start"],
             None if place is None else Place(*place),
             None if rest is None else Rest(rest[0], rest[1], rest[2], base64.b64decode(rest[3])),
+            # Savepoints of earlier versions have none.
+            data.get("durable", []),
         )

@@ -113,6 +113,15 @@ class MemoryLog(DatabaseLog):
         """The end of the log."""
         return len(self._database.log)
 
+    def end(self) -> Json:
+        """The number of transactions."""
+        with self._database.visited() as database:
+            return len(database.log)
+
+    def reached(self, position: Json, end: Json) -> bool:
+        """Behind so many transactions."""
+        return bool(position >= end)
+
     def extremes(self, table: CapturedTable) -> tuple[int, int, float] | None:
         """As they are."""
         with self._database.visited():

@@ -20,7 +20,7 @@ from flowsql_core.types.logical import INT, STRING, Column
 #: An UPDATE left the value as it was.
 SAME = object()
 Row = tuple[object, ...]
-ALL = Rules(upserts=False, skipped=frozenset("t"), placeholder=None)
+ALL = Rules(upserts=False, skipped=frozenset("t"), placeholder="?")
 
 
 def row_of(row: Row) -> bytes:
@@ -167,6 +167,19 @@ def test_old_rows_that_are_missing(message: bytes) -> None:
     made.describe(relation(1, "a", "id", "x", "v", identity=b"i"))
     with pytest.raises(ConnectorError, match=r"no old row for an? (UPDATE|DELETE) .*REPLICA IDENTITY was USING INDEX"):
         made.decode([begin(150, 7), message])
+
+
+def test_old_rows_by_their_key() -> None:
+    made = decoder()
+    made.describe(relation(1, "a", "id", "x", "v", identity=b"d"))
+    batch = made.decode(
+        [begin(150, 7), update(1, (1, None, None), (2, 5, "v"), b"K"), delete(1, (3, None, None), b"K"), commit(200)]
+    )
+    assert [change[:4] for change in changes_of(batch)] == [
+        ("a", "-D", 1, None), ("a", "+I", 2, "v"), ("a", "-D", 3, None),
+    ]  # fmt: skip
+    with pytest.raises(ConnectorError, match=r"no old row for an UPDATE .*REPLICA IDENTITY was DEFAULT"):
+        made.decode([begin(250, 8), update(1, None, (2, 5, "new"))])
 
 
 def test_what_a_snapshot_shows() -> None:

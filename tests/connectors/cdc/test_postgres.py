@@ -136,10 +136,24 @@ def test_upserts_need_no_old_rows(database: Database) -> None:
         assert scan.take(4) == [("+U", [1, "z"]), ("-D", [2, None]), ("-D", [1, None]), ("+I", [5, "z"])]
 
 
-@pytest.mark.parametrize("change", ["UPDATE t SET b = 'z'", "DELETE FROM t"])
-def test_all_changes_need_old_rows(database: Database, change: str) -> None:
-    database.execute("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
+def test_keys_of_deleted_rows_are_enough(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    database.execute("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
     with reading(database.table("a INT, b STRING")) as scan:
+        scan.take(2)
+        scan.streaming()
+        database.execute("UPDATE t SET a = 9 WHERE a = 1", "DELETE FROM t WHERE a = 2", "DELETE FROM t")
+        assert scan.take(4) == [("-D", [1, None]), ("+I", [9, "x"]), ("-D", [2, None]), ("-D", [9, None])]
+    said = [record.message for record in caplog.records if "REPLICA IDENTITY is DEFAULT" in record.message]
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "ddl"),
+    [("UPDATE t SET b = 'z'", "a INT, b STRING"), ("DELETE FROM t", "a INT, b STRING NOT NULL")],
+)
+def test_all_changes_need_old_rows(database: Database, change: str, ddl: str) -> None:
+    database.execute("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')")
+    with reading(database.table(ddl)) as scan:
         scan.take(1)
         scan.streaming()
         database.execute("INSERT INTO t VALUES (2, 'w')")
@@ -174,21 +188,26 @@ def test_long_values_that_did_not_change(database: Database) -> None:
 
 def test_long_values_that_the_log_does_not_have(database: Database) -> None:
     toasted(database, "DEFAULT")
+    database.execute("ALTER TABLE t ADD d int[]", "ALTER TABLE t ALTER d SET STORAGE EXTERNAL")
+    database.execute("UPDATE t SET d = array(SELECT generate_series(1, 3000))")
     given = {"changelog_mode": "upsert"}
     ddl = "a INT, b STRING, c BYTES, v INT"
     placeholder = {"debezium__unavailable__value__placeholder": "?"}
     with (
-        reading(database.table(ddl, ("a",), **given)) as strict,
+        reading(database.table("a INT, d ARRAY<INT>", ("a",), **given)) as strict,
+        reading(database.table(ddl, ("a",), slot__name=database.name + "_3", **given)) as marked,
         reading(database.table(ddl, ("a",), slot__name=database.name + "_1", **given, **placeholder)) as lenient,
         reading(database.table(ddl, ("a",), slot__name=database.name + "_2", **given), select=["a", "v"]) as other,
     ):
-        for scan in (strict, lenient, other):
+        for scan in (strict, lenient, other, marked):
             scan.take(2)
             scan.streaming()
         database.execute("UPDATE t SET v = 2 WHERE a = 1")
         assert other.take(1) == [("+U", [1, 2])]
         assert lenient.take(1) == [("+U", [1, "?", "x3f", 2])]
-        with pytest.raises(ConnectorError, match="does not have the long value of column 'b'"):
+        mark = "__debezium_unavailable_value"
+        assert marked.take(1) == [("+U", [1, mark, "x" + mark.encode().hex(), 2])]
+        with pytest.raises(ConnectorError, match="does not have long values of column 'd'"):
             strict.take(1)
 
 

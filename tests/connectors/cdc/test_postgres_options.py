@@ -64,7 +64,7 @@ REFUSED = {
     "table-name": {"t[": "regular expression"},
     "changelog-mode": {"append": "Supported values are [all, upsert]"},
     "scan.startup.mode": {"timestamp": "Supported values are [initial, latest-offset, committed-offset, snapshot]"},
-    "scan.incremental.snapshot.chunk.size": {"0": "above zero"},
+    "scan.incremental.snapshot.chunk.size": {"0": "above zero", "1": "above 1"},
     "chunk-key.even-distribution.factor.lower-bound": {"2": "from 0 to 1"},
     "chunk-key.even-distribution.factor.upper-bound": {"0.5": "from 1"},
     "debezium.skipped.operations": {"x": "expected none, or some of c, u, d and t"},

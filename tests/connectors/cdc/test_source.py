@@ -13,6 +13,7 @@ import pytest
 from flowsql_connectors.cdc import reconnect
 from flowsql_connectors.cdc.options import INITIAL, SNAPSHOT, CdcSettings
 from flowsql_connectors.cdc.source import CdcSource
+from flowsql_connectors.cdc.state import ScanState
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.clock import SystemClock
 from flowsql_core.errors import BindError, ConnectorError
@@ -31,8 +32,10 @@ def source_of(database: MemoryDatabase, settings: CdcSettings = SETTINGS, scan: 
     return CdcSource(scan, settings, partial(MemoryLog, database), {"table_name": STRING})
 
 
-def reader_of(source: CdcSource, splits: list[Split], parallelism: int = 1) -> SourceReader:
-    context = ReaderContext(0, parallelism, 10, SystemClock(), {}, lambda name, by: None)
+def reader_of(
+    source: CdcSource, splits: list[Split], parallelism: int = 1, *, available_now: bool = False
+) -> SourceReader:
+    context = ReaderContext(0, parallelism, 10, SystemClock(), {}, lambda name, by: None, available_now=available_now)
     reader = source.create_reader(context)
     reader.add_splits(splits)
     reader.no_more_splits()
@@ -127,6 +130,60 @@ def drained(reader: SourceReader) -> Copy:
             copy.take(polled)
     reader.close()
     return copy
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jobs_that_stop_where_the_log_ended(seed: int) -> None:
+    database = MemoryDatabase(["a", "b"], seed)
+    database.write(40)
+    source = source_of(database)
+    splits = source.create_enumerator().initial_splits(1)[0]
+    copy = Copy()
+    for _ in range(4):
+        database.write(5)
+        there = len(database.log)
+        reader = reader_of(source, splits, available_now=True)
+        end = time.monotonic() + LIMIT_S
+        while not reader.caught_up():
+            assert time.monotonic() < end
+            polled = reader.poll(7)
+            if isinstance(polled, SplitBatch):
+                copy.take(polled)
+        splits = reader.snapshot()
+        reader.close()
+        place = ScanState.decode(splits[0]).place
+        assert place is not None
+        assert place.position >= there
+        # What was taken is the tables as of one moment, whatever was written while chunks were read.
+        log = [change for changes in database.log[: place.position] for change in changes]
+        log += database.log[place.position][: place.done] if place.done else []
+        assert copy.rows == replayed(database, log)
+
+
+def replayed(database: MemoryDatabase, log: list[tuple[int, int, int, int]]) -> Counter[tuple[object, ...]]:
+    """The tables behind some changes."""
+    rows: Counter[tuple[object, ...]] = Counter()
+    for table, kind, id_, value in log:
+        rows[(id_, value, database.names[table])] += -1 if kind & 1 else 1
+    return +rows
+
+
+def test_what_is_durable_is_told_over_several_jobs() -> None:
+    database = MemoryDatabase(["a"], 5)
+    database.busy = False
+    source = source_of(database, replace(SETTINGS, confirm_delay=2))
+    splits = source.create_enumerator().initial_splits(1)[0]
+    for written in (1, 2, 3, 4):
+        database.write(1)
+        reader = reader_of(source, splits, available_now=True)
+        end = time.monotonic() + LIMIT_S
+        while not reader.caught_up():
+            assert time.monotonic() < end
+            reader.poll(7)
+        splits = reader.snapshot()
+        reader.close()
+        # The savepoints of the last two jobs are kept in reach.
+        assert database.told == (None if written < 4 else written - 3)
 
 
 def test_the_snapshot_alone_ends() -> None:

@@ -152,6 +152,14 @@ class MySqlLog(DatabaseLog):
                 return Position(file, 4, since_s=seconds)
         return Position(files[0], 4, since_s=seconds)
 
+    def end(self) -> Json:
+        """Where the log stands, and what was done by then."""
+        return self._server.end_of_log().to_json()
+
+    def reached(self, position: Json, end: Json) -> bool:
+        """Whether all that is before the end is before a position."""
+        return Position.of_json(position).covers(Position.of_json(end))
+
     def extremes(self, table: CapturedTable) -> tuple[int, int, float] | None:
         """From the ends of the key's index, and the server's estimate of the rows."""
         assert table.key is not None

@@ -99,7 +99,7 @@ def _native(texts: Any, column: SnapshotColumn, wanted: Wanted) -> Any:
         return map_distinct(texts, geometry_text, pa.string())
     if name in _INTEGERS:
         whole = texts.cast(pa.uint64() if name == "bigint" and is_unsigned(spelled) else pa.int64())
-        return pc.not_equal(whole, pa.scalar(0, whole.type)) if isinstance(declared, t.BooleanType) else whole
+        return pc.equal(whole, pa.scalar(1, whole.type)) if isinstance(declared, t.BooleanType) else whole
     if name == "bit":
         words, valid = values_and_validity(texts.cast(pa.uint64()))
         size = ((digits[0] if digits else 1) + 7) // 8

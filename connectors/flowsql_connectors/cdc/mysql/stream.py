@@ -41,7 +41,9 @@ _CHANGES_TABLES: Final = frozenset({"ALTER", "CREATE", "DROP", "RENAME", "TRUNCA
 _NAME: Final = re.compile(r"(?:(?:`((?:[^`]|``)+)`|([\w$]+))\s*\.\s*)?(?:`((?:[^`]|``)+)`|([\w$]+))")
 #: Events that begin a transaction, and those that tell nothing that matters here.
 _BEGINS: Final = frozenset({_GTID, _ANONYMOUS, _MARIADB_GTID})
-_OTHERS: Final = frozenset({_FORMAT, 13, 14, 28, 29, 35, 160, 161, 163})
+_OTHERS: Final = frozenset({_FORMAT, 13, 14, 28, 29, 160})
+#: What a file begins with: sets of global transaction ids, and checkpoints of MariaDB.
+_HEADS: Final = frozenset({35, 161, 163})
 
 
 @dataclass(slots=True)
@@ -140,7 +142,7 @@ class BinlogStream(ChangeStream):
             self._query(body, following, size)
         elif kind == _ROTATE:
             self._cursor.rotate(body[8:].decode(), int.from_bytes(body[:8], "little"), self._within)
-        elif kind == _HEARTBEAT:
+        elif kind == _HEARTBEAT or (kind in _HEADS and not self._skip_events and not self._skip_rows):
             if not self._within:
                 self._cursor.idle(following)
         elif kind in _UNREAD or kind in (_INCIDENT, _TAGGED):

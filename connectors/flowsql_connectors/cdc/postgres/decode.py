@@ -85,7 +85,7 @@ class Rules:
 
     upserts: bool
     skipped: frozenset[str]
-    placeholder: str | None
+    placeholder: str
 
 
 class ChangeDecoder:
@@ -104,6 +104,8 @@ class ChangeDecoder:
         self._relations: dict[int, tuple[Relation, Captured | None]] = {}
         #: The transaction that goes on in the next batch: with its time and the number of its changes so far.
         self._open: tuple[Transaction, int, int] | None = None
+        #: What was said already.
+        self._warned: set[str] = set()
 
     @property
     def within_transaction(self) -> bool:
@@ -153,7 +155,7 @@ class ChangeDecoder:
             relation, captured = self._relations[oid]
             if captured is not None:
                 rows = np.flatnonzero(read & (events[:, op.RELATION] == oid))
-                tables.append(_Rows(self._rules, relation, captured, data, events[rows], rows).changes())
+                tables.append(_Rows(self._rules, relation, captured, data, events[rows], rows, self._warn).changes())
         lines = np.repeat(np.arange(len(messages)), 2)
         return LogBatch(
             self._end(),
@@ -164,6 +166,11 @@ class ChangeDecoder:
             2 * numbers[lines] + np.tile([0, 1], len(messages)),
             times_ms[of_message][lines] if len(transactions) else np.zeros(0, np.int64),
         )
+
+    def _warn(self, sentence: str) -> None:
+        if sentence not in self._warned:
+            self._warned.add(sentence)
+            logger.warning("%s", sentence)
 
     def _transactions(
         self, events: npt.NDArray[np.int64], kinds: Int64s, is_change: npt.NDArray[np.bool_]
@@ -213,8 +220,10 @@ class _Rows:
         data: npt.NDArray[np.uint8],
         events: npt.NDArray[np.int64],
         messages: Int64s,
+        warn: Callable[[str], None],
     ) -> None:
         self._rules = rules
+        self._warn = warn
         self._relation = relation
         self._captured = captured
         self._data = data
@@ -237,10 +246,10 @@ class _Rows:
         """The rows that are emitted."""
         count = len(self._messages)
         updates = self._kinds == op.UPDATE
-        if not self._rules.upserts:
-            self._check_old_rows(updates)
         self._fill_unchanged()
         changed = self._changed_keys(updates & self._has_old)
+        if not self._rules.upserts:
+            self._check_old_rows(updates, changed)
         old = (self._kinds == op.DELETE) | changed
         if not self._rules.upserts:
             old |= updates
@@ -266,8 +275,18 @@ class _Rows:
             keys = keys.cast(pa.int64()) if captured.chunk_key.integer else keys
         return TableChanges(captured.table, columns, kinds[taken], keys, lines)
 
-    def _check_old_rows(self, updates: npt.NDArray[np.bool_]) -> None:
-        lacking = (updates | (self._kinds == op.DELETE)) & ~self._whole
+    def _check_old_rows(self, updates: npt.NDArray[np.bool_], changed: npt.NDArray[np.bool_]) -> None:
+        deletes = self._kinds == op.DELETE
+        lacking = (updates | deletes) & ~self._whole
+        if self._relation.identity == "d" and self._may_lack_values():
+            # As in Flink CDC: what goes is told by its key, the other values are NULL.
+            by_key = lacking & (deletes | changed) & self._has_old
+            if by_key.any():
+                self._warn(
+                    f"Deleted rows of table '{self._relation.id}' have their primary key alone, and NULL else: its "
+                    f"REPLICA IDENTITY is DEFAULT. ALTER TABLE {self._relation.id} REPLICA IDENTITY FULL gives all."
+                )
+            lacking &= ~by_key
         if lacking.any():
             what = "an UPDATE" if updates[int(np.argmax(lacking))] else "a DELETE"
             identity = _IDENTITIES.get(self._relation.identity, self._relation.identity)
@@ -279,6 +298,13 @@ class _Rows:
                 "'upsert', which needs new rows alone",
             )
 
+    def _may_lack_values(self) -> bool:
+        keys = self._captured.keys
+        return bool(keys) and all(
+            column.type.nullable or native.name in keys
+            for native, column in zip(self._captured.natives, self._captured.output, strict=True)
+        )
+
     def _fill_unchanged(self) -> None:
         """Long values that an UPDATE left as they were, which the log has in the old row at most."""
         count = len(self._messages)
@@ -289,19 +315,17 @@ class _Rows:
         old_states, old_ranges = self._states[:, :count], self._ranges[:, :count]
         self._states[:, count:][known] = old_states[known]
         self._ranges[:, count:][known] = old_ranges[known]
-        if self._rules.placeholder is not None:
-            return
-        read = [self._places[native.name] for native in self._captured.natives]
-        for place in read:
-            if (missing & ~known)[place].any():
-                name = list(self._places)[place]
-                raise ConnectorError(
-                    "no-unchanged-value",
-                    f"The log does not have the long value of column '{name}' that an UPDATE of table "
-                    f"'{self._relation.id}' left as it was.",
-                    hint=f"ALTER TABLE {self._relation.id} REPLICA IDENTITY FULL, and begin anew; or "
-                    "'debezium.unavailable.value.placeholder' = '...', which then stands for it",
-                )
+        for native in self._captured.natives:
+            if not (missing & ~known)[self._places[native.name]].any():
+                continue
+            remedy = f"ALTER TABLE {self._relation.id} REPLICA IDENTITY FULL"
+            lacks = (
+                f"The log does not have long values of column '{native.name}' that an UPDATE of table "
+                f"'{self._relation.id}' left as they were"
+            )
+            if not isinstance(native.type, CharacterType | BinaryStringType | None):
+                raise ConnectorError("no-unchanged-value", f"{lacks}.", hint=f"{remedy}, and begin anew")
+            self._warn(f"{lacks}: '{self._rules.placeholder}' stands for them. {remedy} has them in the log.")
 
     def _changed_keys(self, candidates: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Updates of other rows' keys."""
@@ -330,7 +354,7 @@ class _Rows:
 
     def _placeholder(self, name: str) -> str | None:
         native = next((one for one in self._captured.natives if one.name == name), None)
-        if native is None or self._rules.placeholder is None:
+        if native is None:
             return None
         if isinstance(native.type, BinaryStringType):
             return "\\x" + self._rules.placeholder.encode().hex()

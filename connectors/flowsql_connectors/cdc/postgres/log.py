@@ -167,6 +167,15 @@ class PostgresLog(DatabaseLog):
         ((end,),) = self._ask("SELECT (pg_current_wal_lsn() - '0/0')::int8")
         return max(confirmed, end)
 
+    def end(self) -> Json:
+        """What the server has flushed, which it sends up to: beyond, transactions are not durable yet."""
+        ((end,),) = self._ask("SELECT (pg_current_wal_flush_lsn() - '0/0')::int8")
+        return end
+
+    def reached(self, position: Json, end: Json) -> bool:
+        """Positions are numbers of bytes."""
+        return bool(position >= end)
+
     # -- chunks -----------------------------------------------------------------------------------------------------
 
     def _table(self, id_: str) -> SourceTable:

@@ -118,8 +118,8 @@ SKIPPED: ConnectorOption[frozenset[str]] = ConnectorOption(
     frozenset("t"),
     "Changes that are left out: some of c (INSERT), u (UPDATE), d (DELETE), t (TRUNCATE) with ',' between; or none.",
 )
-PLACEHOLDER: ConnectorOption[str | None] = ConnectorOption(
-    "debezium.unavailable.value.placeholder", optional(str), None,
+PLACEHOLDER = ConnectorOption(
+    "debezium.unavailable.value.placeholder", str, "__debezium_unavailable_value",
     "What stands for a long value that an UPDATE left as it was, where REPLICA IDENTITY keeps it out of the log.",
 )  # fmt: skip
 SNAPSHOT_MODE = ConnectorOption(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -53,7 +54,7 @@ def _rounded(array: Any, precision: int, scale: int) -> Any:
         array = pc.round(array, ndigits=scale, round_mode="half_towards_infinity")
     whole = array.type.precision - array.type.scale
     if whole > precision - scale:
-        limit = pa.scalar(10 ** (precision - scale)).cast(pa.decimal128(38, 0))
+        limit = pa.scalar(Decimal(10 ** (precision - scale)), array.type)
         fits = pc.less(pc.abs(array), limit)
         array = pc.if_else(fits, array, pa.scalar(None, array.type))
     return array.cast(pa.decimal128(precision, scale), safe=False)

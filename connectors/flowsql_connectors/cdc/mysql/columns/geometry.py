@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from itertools import pairwise
 from typing import Any, Final
 
 _NAMES: Final = {
@@ -26,6 +27,8 @@ def _shape(value: bytes, at: int) -> tuple[dict[str, Any], int]:
     kind = struct.unpack_from(order + "I", value, at + 1)[0]
     if kind == _COLLECTION:
         parts, at = _parts(value, at + 5, order)
+        # Flink CDC tells the type of a part first.
+        parts = [{"type": part.pop("type"), **part} for part in parts]
         return {"geometries": parts, "type": _NAMES[kind]}, at
     coordinates, at = _coordinates(value, at + 5, order, kind)
     return {"coordinates": coordinates, "type": _NAMES[kind]}, at
@@ -51,11 +54,17 @@ def _coordinates(value: bytes, at: int, order: str, kind: int) -> tuple[list[Any
         return [part["coordinates"] for part in parts], at
     count = struct.unpack_from(order + "I", value, at)[0]
     at += 4
-    rings = []
+    rings: list[Any] = []
     for _ in range(count):
         ring, at = _points(value, at, order)
-        rings.append(ring)
+        # As in Flink CDC: the outer ring goes round to the left, holes to the right.
+        rings.append(ring if (_area(ring) < 0) == bool(rings) else ring[::-1])
     return rings, at
+
+
+def _area(ring: list[Any]) -> float:
+    """Twice the area within a ring; negative where it goes round to the right."""
+    return float(sum(x * b - a * y for (x, y), (a, b) in pairwise(ring)))
 
 
 def _points(value: bytes, at: int, order: str) -> tuple[list[Any], int]:

@@ -106,7 +106,8 @@ def _integers(width: int, unsigned: bool, as_boolean: bool) -> ReadValues:
     def read(data: Bytes, ranges: Int64s, valid: Bools) -> Any:
         words = _words(data, ranges)
         if as_boolean:
-            return make_array(words != 0, valid, pa.bool_())
+            # As Flink CDC: other numbers than 1 are false.
+            return make_array(words == 1, valid, pa.bool_())
         if unsigned:
             whole = width == 8
             return make_array(words.view(np.uint64) if whole else words, valid, pa.uint64() if whole else pa.int64())
@@ -276,8 +277,8 @@ def _sets(column: LogColumn, as_array: bool) -> ReadValues:
 
 
 def set_members(joined: Any) -> Any:
-    """SETs as lists: names with commas between them."""
-    return map_distinct(joined, lambda names: names.split(",") if names else [], pa.list_(pa.string()))
+    """SETs as lists: names with commas between them; of none of them, as in Flink CDC, one empty text."""
+    return map_distinct(joined, lambda names: names.split(","), pa.list_(pa.string()))
 
 
 def _characters(column: LogColumn, declared: t.LogicalType) -> ReadValues:
