@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from flowsql_connectors.kafka.properties import AUTO_OFFSET_RESET
+from flowsql_connectors.kafka.properties import reset_policy
 from flowsql_connectors.spi.source import Split, SplitEnumerator
-from flowsql_core.errors import ConnectorError
+from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.record import record
 
 if TYPE_CHECKING:
@@ -157,19 +157,47 @@ class TopicEnumerator(SplitEnumerator):
             case "specific-offsets":
                 assert at.offsets is not None
                 given = {(topic, p): at.offsets[p] for topic, p in partitions if p in at.offsets}
-                return {**self._cluster.earliest([one for one in partitions if one not in given]), **given}
+                unnamed = [one for one in partitions if one not in given]
+                return {**self._unnamed(unnamed), **given} if unnamed else given
         return self._of_group(partitions, ends)
 
-    def _of_group(self, partitions: list[Partition], ends: bool) -> dict[Partition, int]:
+    def _unnamed(self, partitions: list[Partition]) -> dict[Partition, int]:
+        """Offsets of partitions that 'specific-offsets' leaves out: those of the group, else the first ones."""
+        if self._cluster.group is None:
+            topic, partition = partitions[0]
+            raise BindError(
+                "missing-option",
+                f"'specific-offsets' names no offset of partition {partition} of topic '{topic}', and there is no "
+                "group that could have one.",
+                hint="name an offset for each partition, or set 'properties.group.id'",
+            )
+        told = self._committed(partitions)
+        found = {partition: offset for partition, offset in told.items() if offset is not None}
+        return {**self._cluster.earliest([one for one in partitions if one not in found]), **found}
+
+    def _committed(self, partitions: list[Partition]) -> Mapping[Partition, int | None]:
         consumer = self._cluster.consumer()
         try:
-            told = self._cluster.committed(consumer, partitions)
+            return self._cluster.committed(consumer, partitions)
         finally:
             consumer.close()
+
+    def _of_group(self, partitions: list[Partition], ends: bool) -> dict[Partition, int]:
+        told = self._committed(partitions)
         unknown = [partition for partition, offset in told.items() if offset is None]
         found = {partition: offset for partition, offset in told.items() if offset is not None}
-        reset = self._given.get(AUTO_OFFSET_RESET, "none").lower()
-        if unknown and not ends and reset not in ("earliest", "latest"):
+        if unknown and ends:
+            topic, partition = unknown[0]
+            raise ConnectorError(
+                "kafka-no-offset",
+                f"Partition {topic}-{partition} should stop at committed offset, but there is no committed offset of "
+                f"this partition for group {self._cluster.group}.",
+                hint="'scan.bounded.mode' = 'latest-offset' reads what is there",
+            )
+        if ends:
+            return found
+        reset = reset_policy(self._given)
+        if unknown and reset == "none":
             topic, partition = unknown[0]
             raise ConnectorError(
                 "kafka-no-offset",
@@ -178,7 +206,7 @@ class TopicEnumerator(SplitEnumerator):
                 hint="'scan.startup.mode' = 'earliest-offset' reads all, 'properties.auto.offset.reset' says where to "
                 "begin without an offset",
             )
-        if ends or reset == "earliest":
+        if reset == "earliest":
             return {**found, **self._cluster.earliest(unknown)}
         return {**found, **self._cluster.latest(unknown)}
 

@@ -26,6 +26,7 @@ from flowsql_connectors.kafka.options import (
     UPSERT_KAFKA,
     with_properties,
 )
+from flowsql_connectors.kafka.properties import given_properties, reset_policy
 from flowsql_connectors.kafka.record_format import RecordFormat, format_options, record_format
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
@@ -73,6 +74,8 @@ class KafkaSourceFactory(SourceFactory):
         values = self.options(scan.table).check(scan.table)
         topics = topics_of(values)
         check_boundary(values, topics, STARTUP_MODE, _STARTUP)
+        if values.get(STARTUP_MODE) == "group-offsets":
+            reset_policy(given_properties(scan.table))
         check_boundary(values, topics, BOUNDED_MODE, _BOUNDED)
         return TopicSource(scan, values, kafka_records(values, scan.table), topics, upserts=False)
 
@@ -175,9 +178,15 @@ def kafka_records(values: OptionValues, table: TableSpec) -> RecordFormat:
     """The formats of a ``kafka`` table.
 
     Raises:
-        BindError: it has a primary key that its records say nothing of.
+        BindError: it has a primary key that its records say nothing of, or keys that are changes.
     """
     records = record_format(values, table, keyed=False)
+    if records.key_format is not None and not records.key_format.changelog_mode.insert_only:
+        raise BindError(
+            "invalid-option-value",
+            f"A key format should only deal with INSERT-only records. But {records.key_format.identifier} has a "
+            "changelog mode of its own.",
+        )
     if table.primary_key and records.value_format.changelog_mode.insert_only:
         raise BindError(
             "primary-key",

@@ -42,8 +42,8 @@ def _offsets(key: str) -> Any:
 
     def parse(text: str) -> dict[int, int]:
         offsets: dict[int, int] = {}
-        for pair in filter(None, (part.strip() for part in text.split(";"))):
-            found = re.fullmatch(r"partition:\s*([^,]+),\s*offset:\s*(.+)", pair)
+        for pair in filter(None, text.split(";")):
+            found = re.fullmatch(r"partition:([^,]+),offset:([^,]+)", pair)
             if found is None:
                 raise ValueError(
                     f"Invalid properties '{key}' should follow the format "

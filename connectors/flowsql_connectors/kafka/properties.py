@@ -29,6 +29,7 @@ API_TIMEOUT: Final = "default.api.timeout.ms"
 MAX_POLL_RECORDS: Final = "max.poll.records"
 DISCOVERY: Final = "partition.discovery.interval.ms"
 _OWN: Final = {COMMIT_ON_CHECKPOINT, AUTO_OFFSET_RESET, API_TIMEOUT, MAX_POLL_RECORDS}
+_RESETS: Final = ("latest", "earliest", "none")
 #: Names without a counterpart, and what is to be said of each.
 _REFUSED: Final = {
     "key.deserializer": "keys are read by 'key.format'",
@@ -113,6 +114,21 @@ def _number(name: str, text: str) -> int:
 def number_of(given: Mapping[str, str], name: str, default: int) -> int:
     """A property that the connector reads itself."""
     return _number(name, given[name]) if name in given else default
+
+
+def reset_policy(given: Mapping[str, str]) -> str:
+    """Where a group without offsets begins: ``earliest``, ``latest``, or ``none``: nowhere.
+
+    Raises:
+        BindError: it is another word.
+    """
+    written = given.get(AUTO_OFFSET_RESET, "none")
+    if written.lower() not in _RESETS:
+        raise BindError(
+            "invalid-option-value",
+            f"{AUTO_OFFSET_RESET} can not be set to {written}. Valid values: [{','.join(_RESETS)}]",
+        )
+    return written.lower()
 
 
 def _check_store(name: str, text: str) -> None:

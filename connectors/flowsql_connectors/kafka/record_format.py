@@ -45,7 +45,8 @@ class RecordFormat:
 def format_options(table: TableSpec) -> OptionSet:
     """The options of the table's formats, with ``key.`` and ``value.`` before them where the table names them so."""
     made = OptionSet()
-    for option in (KEY_FORMAT, VALUE_FORMAT, FORMAT):
+    of_value = VALUE_FORMAT if table.option(FORMAT.key) is None else FORMAT
+    for option in (KEY_FORMAT, of_value):
         name = table.option(option.key)
         if name is not None:
             made = made.merged(_prefixed(format_factory(name).options(), _prefix(option)))
@@ -72,16 +73,13 @@ def record_format(values: OptionValues, table: TableSpec, keyed: bool) -> Record
     Raises:
         BindError: options contradict each other, or name no column.
     """
-    value_option = VALUE_FORMAT if values.has(VALUE_FORMAT) else FORMAT
+    # As in Flink 'format' wins where both are written.
+    value_option = FORMAT if values.has(FORMAT) or not values.has(VALUE_FORMAT) else VALUE_FORMAT
     if not values.has(value_option):
         raise BindError(
             "missing-option",
             "One or more required options are missing.\n\nMissing required options are:\n\nformat",
             hint=f"add 'format' to the WITH clause of {table.name}",
-        )
-    if values.has(VALUE_FORMAT) and values.has(FORMAT):
-        raise BindError(
-            "invalid-option-value", "'format' and 'value.format' say the same thing: leave one of them out."
         )
     key = _key_places(values, table, keyed)
     everything = tuple(range(len(table.columns)))
@@ -115,6 +113,12 @@ def _key_places(values: OptionValues, table: TableSpec, keyed: bool) -> tuple[in
     names = [column.name for column in table.columns]
     prefix = values.get(KEY_PREFIX)
     fields = table.primary_key if keyed else values.get(KEY_FIELDS)
+    if prefix and values.get(FIELDS_INCLUDE) == "ALL":
+        raise BindError(
+            "invalid-option-value",
+            f"A key prefix is not allowed when option '{FIELDS_INCLUDE.key}' is set to 'ALL'. Set it to 'EXCEPT_KEY' "
+            "instead to avoid field overlaps.",
+        )
     if not values.has(KEY_FORMAT):
         if fields:
             raise BindError(
@@ -128,12 +132,6 @@ def _key_places(values: OptionValues, table: TableSpec, keyed: bool) -> tuple[in
             "invalid-option-value",
             f"A key format '{KEY_FORMAT.key}' requires the declaration of one or more of key fields using "
             f"'{KEY_FIELDS.key}'.",
-        )
-    if prefix and values.get(FIELDS_INCLUDE) == "ALL":
-        raise BindError(
-            "invalid-option-value",
-            f"A key prefix is not allowed when option '{FIELDS_INCLUDE.key}' is set to 'ALL'. Set it to 'EXCEPT_KEY' "
-            "instead to avoid field overlaps.",
         )
     for name in fields:
         if name not in names:

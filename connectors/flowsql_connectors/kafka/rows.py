@@ -115,8 +115,11 @@ class RecordRows:
         deleted = None
         if self._upserts:
             if values.null_count:
+                empty = np.asarray(values.is_null())
+                # A format may have a row for a record without a value (raw: NULL); here the record deletes.
+                kept = ~empty[of_rows]
                 value_rows, key_rows, of_rows = _with_tombstones(
-                    value_rows, key_rows, of_rows, _lines(keys), np.asarray(values.is_null())
+                    value_rows[kept], key_rows[kept], of_rows[kept], _lines(keys), empty
                 )
                 deleted = value_rows < 0
             kinds = np.full(len(of_rows), UPDATE_AFTER, np.uint8)

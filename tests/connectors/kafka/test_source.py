@@ -12,7 +12,7 @@ from flowsql_connectors.kafka import native
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_connectors.spi.source import ReaderContext, Split
 from flowsql_core.clock import SystemClock
-from flowsql_core.errors import BindError, ConnectorError, ExecutionError
+from flowsql_core.errors import BindError, ConnectorError, ExecutionError, FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.types.logical import STRING, Column
 from tests.connectors.kafka.broker import Broker, sorted_rows
@@ -23,8 +23,20 @@ BOUNDARIES = {
     "earliest": ({}, 8),
     "latest": ({"scan.startup.mode": "latest-offset"}, 0),
     "specific": (
-        {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": "partition:0,offset:4"},
+        {
+            "scan.startup.mode": "specific-offsets",
+            "scan.startup.specific-offsets": "partition:0,offset:4",
+            "properties.group.id": "new",
+        },
         1 + 3,
+    ),
+    "specific, else of the group": (
+        {
+            "scan.startup.mode": "specific-offsets",
+            "scan.startup.specific-offsets": "partition:0,offset:4",
+            "properties.group.id": "g",
+        },
+        1 + 1,
     ),
     "group": ({"scan.startup.mode": "group-offsets", "properties.group.id": "g"}, 3 + 1),
     "group resets": (
@@ -36,9 +48,22 @@ BOUNDARIES = {
         8,
     ),
     "to specific": (
-        {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:0,offset:2"},
+        {
+            "scan.bounded.mode": "specific-offsets",
+            "scan.bounded.specific-offsets": "partition:0,offset:2",
+            "properties.group.id": "new",
+        },
         2,
     ),
+    "to specific, else of the group": (
+        {
+            "scan.bounded.mode": "specific-offsets",
+            "scan.bounded.specific-offsets": "partition:0,offset:2",
+            "properties.group.id": "g",
+        },
+        2 + 2,
+    ),
+    "two formats": ({"value.format": "raw", "format": "json"}, 8),
     "to group": ({"scan.bounded.mode": "group-offsets", "properties.group.id": "g"}, 2 + 2),
 }
 
@@ -295,6 +320,7 @@ def test_a_bad_record_is_named(broker: Broker) -> None:
                     "format": "csv",
                     "scan.startup.mode": "specific-offsets",
                     "scan.startup.specific-offsets": "partition:2,offset:102",
+                    "properties.group.id": "new",
                 },
             )
         )
@@ -331,17 +357,32 @@ REFUSED = {
         {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "0:1"},
         "Invalid properties 'scan.bounded.specific-offsets' should follow the format",
     ),
+    "offset with spaces": (
+        {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:0, offset:1"},
+        "Invalid properties 'scan.bounded.specific-offsets' should follow the format",
+    ),
+    "changes as keys": (
+        {"key.format": "debezium-json", "key.fields": "a"},
+        "A key format should only deal with INSERT-only records",
+    ),
     "offset": (
         {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": "partition:zero,offset:1"},
         'For input string: "zero"',
     ),
     "no format": ({"format": ""}, "Missing required options are:\n\nformat"),
-    "two formats": ({"value.format": "json", "format": "json"}, "say the same thing"),
+    "two formats": (
+        {"value.format": "json", "format": "json", "value.json.ignore-parse-errors": "true"},
+        "Unsupported options found for 'kafka'.",
+    ),
     "key format": ({"key.format": "json"}, "requires the declaration of one or more of key fields"),
     "key fields": ({"key.fields": "a"}, "can only be declared if a key format is defined"),
     "key column": ({"key.format": "json", "key.fields": "z"}, "Could not find the field 'z' in the table schema"),
     "prefix": (
         {"key.format": "json", "key.fields": "a", "key.fields-prefix": "a"},
+        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'.",
+    ),
+    "prefix without key": (
+        {"key.fields-prefix": "a"},
         "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'.",
     ),
     "unknown": ({"scan.startup.modus": "x"}, "Unsupported options found for 'kafka'."),
@@ -388,3 +429,31 @@ def test_a_group_without_offsets(broker: Broker) -> None:
     table = broker.table("a INT", topic, {"scan.startup.mode": "group-offsets", "properties.group.id": "empty"})
     with pytest.raises(ConnectorError, match="Undefined offset with no reset policy for partitions"):
         scan(table)
+
+
+#: Options of a scan whose group has an offset in partition 0 only, and the sentence of the refusal.
+WITHOUT_OFFSETS = {
+    "no policy": ({"scan.startup.mode": "group-offsets"}, "Undefined offset with no reset policy for partitions"),
+    "odd policy": (
+        {"scan.startup.mode": "group-offsets", "properties.auto.offset.reset": "sometimes"},
+        "auto.offset.reset can not be set to sometimes. Valid values: [latest,earliest,none]",
+    ),
+    "stop": ({"scan.bounded.mode": "group-offsets"}, "there is no committed offset of this partition for group some"),
+    "no group": (
+        {
+            "scan.startup.mode": "specific-offsets",
+            "scan.startup.specific-offsets": "partition:0,offset:0",
+            "properties.group.id": "",
+        },
+        "'specific-offsets' names no offset of partition 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WITHOUT_OFFSETS.values(), ids=WITHOUT_OFFSETS)
+def test_partitions_without_offsets(broker: Broker, options: dict[str, str], message: str) -> None:
+    topic = broker.topic()
+    broker.write(topic, {"a": 1})
+    broker.commit("some", topic, {0: 0})
+    with pytest.raises(FlowSqlError, match=re.escape(message)):
+        scan(broker.table("a INT", topic, {"properties.group.id": "some", **options}))

@@ -20,6 +20,7 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.ddl.expectations import expectations_of
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
+from flowsql_planner.bind.query.metadata import check_keys
 from flowsql_planner.bind.query.query import bind_query
 from flowsql_planner.bind.query.table import hinted_options
 from flowsql_planner.catalog.manager import quoted
@@ -138,6 +139,7 @@ def _writable_metadata(
             span,
             f"'{persisted[0].name}' is such a column",
         )
+    check_keys(persisted, span)
     found = {}
     for column in persisted:
         key = column.metadata_key or column.name

@@ -24,6 +24,7 @@ from flowsql_grammar.script import parse_expression, parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import scope_of
+from flowsql_planner.bind.query.metadata import cast_metadata, told_columns
 from flowsql_planner.bind.query.table_reference import with_referenced_table
 from flowsql_planner.bind.sql_text.respan import respan
 from flowsql_planner.catalog.schema import (
@@ -128,10 +129,11 @@ def bind_table(
     rel: Rel = Scan(
         spec,
         tuple(range(len(physical))),
-        schema,
+        (*physical, *told_columns(context, path, spec, metadata, span)),
         tuple(column.metadata_key or column.name for column in metadata),
         span=span,
     )
+    rel = cast_metadata(rel, schema, span)
     names = tuple(column.name for column in table.columns)
     if names != tuple(column.name for column in schema):
         rel = Project(rel, _column_exprs(context, table, schema, span), names, span)
