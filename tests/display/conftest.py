@@ -81,7 +81,7 @@ class Notebook:
         raise AssertionError(f"the cell does not end: {code}\n{found}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kernel() -> Iterator[Notebook]:
     pytest.importorskip("ipykernel", reason="notebooks need the kernel of Jupyter")
     from jupyter_client.manager import start_new_kernel

@@ -75,7 +75,7 @@ class Script:
         self.process.wait()
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def runtime_folder() -> Iterator[Path]:
     # Paths of sockets are short: not below the test's own folder.
     folder = Path(tempfile.mkdtemp(prefix="flowsql-live-"))
@@ -86,7 +86,7 @@ def runtime_folder() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def grouped(runtime_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
     """The job of :data:`GROUPED`, which tests look at and leave running."""
     made = Script(tmp_path_factory.mktemp("grouped"), GROUPED)
