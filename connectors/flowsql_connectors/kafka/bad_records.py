@@ -273,7 +273,7 @@ class FolderLetters:
         make_folder(policy.table, policy.folder)
 
     def write(self, topic: str, partition: int, letters: Sequence[BadRecord]) -> None:
-        """One file, named after what it holds: the same records replace themselves."""
+        """One file, named after what it holds: records that come together once more replace themselves."""
         policy = self._policy
         told = [
             {

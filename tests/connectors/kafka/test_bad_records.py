@@ -119,8 +119,8 @@ def test_a_table_of_files_takes_letters(broker: Broker, tmp_path: Path) -> None:
     assert rows_of(environment, "SELECT a FROM t") == [(1,), (4,), (6,)]
     query = "SELECT `partition`, `offset`, DECODE(row_bytes, 'utf-8'), DECODE(key_bytes, 'utf-8') FROM letters"
     wanted = [(1, 1, '{"a": "x"}', "k"), (1, 2, "{", "k"), (1, 4, '{"a": [2], "b": 1}', "k")]
-    # The same records again are the same letters.
-    assert rows_of(environment, query) == wanted
+    # Letters are written at least once: the second query replaces a file only where records came together as before.
+    assert sorted(set(rows_of(environment, query))) == wanted
 
 
 def test_a_table_of_a_topic_takes_letters(broker: Broker) -> None:
