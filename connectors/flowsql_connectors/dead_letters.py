@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from flowsql_core.errors import ConnectorError
 
@@ -42,6 +43,14 @@ def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mappi
         os.replace(scratch, target)
     except OSError as error:
         raise _unwritable(table, folder, error) from error
+
+
+def read_letters(file: Path) -> list[dict[str, Any]]:
+    """The letters of a file of :func:`write_letters`; none of one that was removed."""
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        return []
 
 
 def _unwritable(table: str, folder: str, error: OSError) -> ConnectorError:

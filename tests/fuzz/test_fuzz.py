@@ -11,6 +11,7 @@ import pytest
 
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.operators.bounded.base import BoundedOperator
+from tests.nightly import by_night
 
 from .draws import Draws
 from .expressions import Expressions, reference
@@ -30,9 +31,7 @@ OFTEN = WORLDS[:6]
 QUERIES = 40
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=() if seed in OFTEN else pytest.mark.nightly) for seed in WORLDS]
-)
+@pytest.mark.parametrize("seed", by_night(WORLDS, lambda seed: seed in OFTEN))
 def test_a_query_has_one_answer(seed: int) -> None:
     report = run_world(seed, QUERIES)
     small = [Shrinker(finding, tries=100).shrink() for finding in report.findings[:2]]

@@ -144,6 +144,7 @@ ALLOWED: Final = {
     "flowsql_connectors/websocket:_WebsocketOutlet.send": "over rows: the client library takes a message each",
     "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
     "flowsql_connectors/kafka/bad_records:TopicLetters.write": CLIENT,
+    "flowsql_connectors/dead_letters:read_letters": "over bad records that an earlier reader met, too",
     "flowsql_connectors/kafka/producer:_messages": CLIENT,
     "flowsql_connectors/kafka/native:RecordConsumer._records": HEADERS,
     "flowsql_connectors/kafka/rows:_told": HEADERS,

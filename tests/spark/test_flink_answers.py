@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from flowsql.cli.main import main
+from tests.nightly import by_night
 
 ANSWERS = Path(__file__).with_name("flink_answers.txt")
 
@@ -91,7 +92,7 @@ SLOW = "APPROX_COUNT_DISTINCT"
 
 @pytest.mark.parametrize(
     "question",
-    [pytest.param(one, marks=pytest.mark.nightly if one.sql.count(SLOW) > 1 else ()) for one in questions()],
+    by_night(questions(), lambda question: question.sql.count(SLOW) < 2),
     ids=lambda question: question.sql[:60],
 )
 def test_spark_answers_as_flink(question: Question, tmp_path: Path) -> None:

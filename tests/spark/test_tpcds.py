@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import by_night
 from tests.spark.spark_machine import ON_SPARK, hurry
 from tests.sql.tpcds.test_tpcds import QUERIES, check, tpcds  # noqa: F401 - a fixture
 
@@ -15,9 +16,7 @@ pytestmark = ON_SPARK
 SHORT = ("q3", "q67")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in QUERIES]
-)
+@pytest.mark.parametrize("name", by_night(QUERIES, lambda name: name in SHORT))
 def test_answers_are_duckdbs(name: str, tpcds: Path, staged: list[str]) -> None:  # noqa: F811 - the fixture
     hurry()
     check(tpcds, name, {"execution.batch.engine": "spark", "table.local-time-zone": "UTC"})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from _pytest.mark import ParameterSet
 
 from flowsql_runtime.spark import parts
+from tests.nightly import by_night
 from tests.spark.spark_machine import ON_SPARK, hurry
 from tests.sql.tpch.tables import COLUMNS, write_tables
 from tests.sql.tpch.test_tpch import QUERIES, check
@@ -34,19 +34,14 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def often(names: tuple[str, ...]) -> list[ParameterSet]:
-    """All queries; those that are not named are for the night."""
-    return [pytest.param(name, marks=() if name in names else pytest.mark.nightly) for name in QUERIES]
-
-
-@pytest.mark.parametrize("name", often(SHORT_PARQUET))
+@pytest.mark.parametrize("name", by_night(QUERIES, lambda name: name in SHORT_PARQUET))
 def test_answers_over_parquet_are_duckdbs(name: str, tables: Path, staged: list[str]) -> None:
     hurry()
     check(tables, name, OPTIONS, scale=SCALE)
     assert not staged, "rows went through the driver"
 
 
-@pytest.mark.parametrize("name", often(SHORT_CSV))
+@pytest.mark.parametrize("name", by_night(QUERIES, lambda name: name in SHORT_CSV))
 def test_answers_over_csv_are_duckdbs(
     name: str, tables: Path, staged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,11 +141,10 @@ def client(login: Login, auto_commit: bool = True) -> Any:
 class MySqlDatabase(TwoPhaseDatabase):
     """A connection of PyMySQL, which is ``connection``."""
 
-    #: Whether an XA transaction is open.
-    _in_xa = False
-
     def __init__(self, dialect: MySqlDialect, connection: Any, shown: str) -> None:
         self._dialect = dialect
+        #: Whether an XA transaction is open.
+        self._in_xa = False
         self.connection = connection
         self.shown = shown
 
@@ -222,10 +221,8 @@ class MySqlDatabase(TwoPhaseDatabase):
 
     def write(self, target: Target, changes: Changes) -> None:
         """INSERT statements of many rows in one transaction."""
-        quote = self._dialect.quote
-        names = [quote(column.name).replace("%", "%%") for column in target.columns]
-        table = self._dialect.table(target.table).replace("%", "%%")
-        statement = self._insert(target)
+        table, names = self._names(target)
+        statement = _insert(table, names)
         if target.keys:
             # A column of the key stands for itself where there is no other.
             others = [name for at, name in enumerate(names) if at not in target.keys] or [names[target.keys[0]]]
@@ -245,10 +242,10 @@ class MySqlDatabase(TwoPhaseDatabase):
                     self.connection.rollback()
                 raise
 
-    def _insert(self, target: Target) -> str:
+    def _names(self, target: Target) -> tuple[str, list[str]]:
+        """Table and columns as they stand in a statement with parameters."""
         names = [self._dialect.quote(column.name).replace("%", "%%") for column in target.columns]
-        table = self._dialect.table(target.table).replace("%", "%%")
-        return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
+        return self._dialect.table(target.table).replace("%", "%%"), names
 
     def check_two_phase(self, table: str) -> None:
         """The server keeps prepared transactions, tells of them, and the table's engine takes part in them."""
@@ -280,7 +277,7 @@ class MySqlDatabase(TwoPhaseDatabase):
                     cursor.execute(f"XA START {Xid.of(name, self._name()).sql}")
                     self._in_xa = True
                 rows = zip(*map(client_values, changes.rows), strict=True)
-                cursor.executemany(self._insert(target), list(rows))
+                cursor.executemany(_insert(*self._names(target)), list(rows))
 
     def prepare(self, name: str) -> None:
         """XA PREPARE. The connection ends, as it has the transaction to itself as long as it is there."""
@@ -363,6 +360,10 @@ def logical_type(spelled: str) -> t.LogicalType | None:
         case "float" | "double":
             return _FIXED[name]
     return _FIXED.get(name + unsigned)
+
+
+def _insert(table: str, names: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"
 
 
 @contextmanager

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
 from flowsql_connectors.dead_letter_table import with_letters
-from flowsql_connectors.dead_letters import make_folder, write_letters
+from flowsql_connectors.dead_letters import make_folder, read_letters, write_letters
 from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.formats.format import Columns
 from flowsql_connectors.kafka.client import Cluster
@@ -263,6 +263,14 @@ class TopicLetters:
             self._producer.close()
 
 
+#: The offset, and the bytes of value and key as they stand in a file: a topic of the same name may have been made anew.
+_Identity = tuple[int, str | None, str | None]
+
+
+def _identity(told: Mapping[str, Any]) -> _Identity:
+    return told["offset"], told["row_bytes"], told["key_bytes"]
+
+
 class FolderLetters:
     """Writes bad records to files of JSON lines."""
 
@@ -270,10 +278,12 @@ class FolderLetters:
         assert policy.folder is not None
         self._policy = policy
         self._folder = policy.folder
+        #: Files that earlier readers of a partition have left, by the beginning of their names: last offset, and path.
+        self._before: dict[str, list[tuple[int, Path]]] = {}
         make_folder(policy.table, policy.folder)
 
     def write(self, topic: str, partition: int, letters: Sequence[BadRecord]) -> None:
-        """One file, named after what it holds: records that come together once more replace themselves."""
+        """One file, without the letters that an earlier reader of the partition wrote already."""
         policy = self._policy
         told = [
             {
@@ -288,9 +298,20 @@ class FolderLetters:
             for letter in letters
         ]
         key = "\0".join((topic, policy.table, *policy.columns))
-        first, last = told[0]["offset"], told[-1]["offset"]
-        name = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}-{partition}-{first}-{last}.jsonl"
-        write_letters(policy.table, self._folder, Path(self._folder) / name, told)
+        start = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}-{partition}-"
+        before = self._written_before(start, letters[0].offset)
+        told = [letter for letter in told if _identity(letter) not in before]
+        if told:
+            name = f"{start}{told[0]['offset']}-{told[-1]['offset']}.jsonl"
+            write_letters(policy.table, self._folder, Path(self._folder) / name, told)
+
+    def _written_before(self, start: str, offset: int) -> set[_Identity]:
+        """Letters in files that end behind an offset. Offsets of a reader only grow: files before are done with."""
+        if start not in self._before:
+            files = Path(self._folder).glob(f"{start}*.jsonl")
+            self._before[start] = [(int(file.stem.rpartition("-")[2]), file) for file in files]
+        self._before[start] = [(last, file) for last, file in self._before[start] if last >= offset]
+        return {_identity(letter) for _, file in self._before[start] for letter in read_letters(file)}
 
     def close(self) -> None:
         """Nothing is open."""

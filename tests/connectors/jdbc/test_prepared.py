@@ -13,7 +13,7 @@ from flowsql.errors import FlowSqlError
 from flowsql_connectors import registry
 from flowsql_connectors.jdbc import prepared
 from flowsql_connectors.jdbc.xa import names_of
-from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
+from flowsql_connectors.spi.sink import Committable, SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import SystemClock
 from flowsql_core.graph.specs import SinkSpec, TableSpec
@@ -75,6 +75,13 @@ def rows_of(rows: list[tuple[int]]) -> ChangelogBatch:
     return ChangelogBatch.of((pa.array([row[0] for row in rows], pa.int32()),), num_rows=len(rows))
 
 
+def prepared_by(writer: SinkWriter, *rows: int) -> list[Committable]:
+    """The transaction of these rows."""
+    writer.write(rows_of([(row,) for row in rows]))
+    writer.flush(False)
+    return writer.prepare_commit()
+
+
 def left(place: Place) -> int:
     if place.kind == "mariadb":
         return len(names_of(place.rows("XA RECOVER"), place.name))
@@ -127,9 +134,7 @@ def test_prefixes_of_any_characters(mariadb_server: dict[str, str]) -> None:
     sink = sink_of(place, "é's \\ %s:1")
     writer, committer = writer_of(sink), sink.create_committer()
     assert committer is not None
-    writer.write(rows_of([(1,)]))
-    writer.flush(False)
-    committer.commit(writer.prepare_commit(), False)
+    committer.commit(prepared_by(writer, 1), False)
     assert place.rows("SELECT * FROM o") == [(1,)]
 
 
@@ -143,9 +148,7 @@ def test_others_on_the_server_are_left_alone(mariadb_server: dict[str, str], mon
     sink = sink_of(other)
     writer, committer = writer_of(sink), sink.create_committer()
     assert committer is not None
-    writer.write(rows_of([(1,)]))
-    writer.flush(False)
-    pending = writer.prepare_commit()
+    pending = prepared_by(writer, 1)
     monkeypatch.setattr(prepared, "_PENDING", set())
     writer_of(sink_of(place)).close()
     assert (left(place), left(other)) == (0, 1)
@@ -166,12 +169,8 @@ def test_rows_are_seen_with_the_commit(place: Place) -> None:
     sink = sink_of(place)
     writer, committer = writer_of(sink), sink.create_committer()
     assert committer is not None
-    writer.write(rows_of([(1,), (2,)]))
-    writer.flush(False)
-    first = writer.prepare_commit()
-    writer.write(rows_of([(3,)]))
-    writer.flush(False)
-    second = writer.prepare_commit()
+    first = prepared_by(writer, 1, 2)
+    second = prepared_by(writer, 3)
     assert writer.prepare_commit() == []
     assert place.rows("SELECT * FROM o") == []
     committer.commit(first, False)
@@ -189,9 +188,7 @@ def test_what_dead_writers_left_is_rolled_back(place: Place, monkeypatch: pytest
     place.execute("CREATE TABLE o (a int)")
     for prefix, subtask in (("p", 0), ("p", 1), ("p", 2), ("p:0", 0), ("q", 0)):
         writer = writer_of(sink_of(place, prefix), subtask, 3)
-        writer.write(rows_of([(subtask,)]))
-        writer.flush(False)
-        writer.prepare_commit()
+        prepared_by(writer, subtask)
         writer.close()
     # As if another process had prepared them.
     monkeypatch.setattr(prepared, "_PENDING", set())
@@ -235,9 +232,7 @@ def test_a_server_that_is_killed(tmp_path: Path) -> None:
         sink = sink_of(place)
         writer, committer = writer_of(sink), sink.create_committer()
         assert committer is not None
-        writer.write(rows_of([(1,)]))
-        writer.flush(False)
-        pending = writer.prepare_commit()
+        pending = prepared_by(writer, 1)
         writer.write(rows_of([(2,)]))
         writer.flush(False)
         server.kill()

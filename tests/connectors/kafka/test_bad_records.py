@@ -119,8 +119,23 @@ def test_a_table_of_files_takes_letters(broker: Broker, tmp_path: Path) -> None:
     assert rows_of(environment, "SELECT a FROM t") == [(1,), (4,), (6,)]
     query = "SELECT `partition`, `offset`, DECODE(row_bytes, 'utf-8'), DECODE(key_bytes, 'utf-8') FROM letters"
     wanted = [(1, 1, '{"a": "x"}', "k"), (1, 2, "{", "k"), (1, 4, '{"a": [2], "b": 1}', "k")]
-    # Letters are written at least once: the second query replaces a file only where records came together as before.
-    assert sorted(set(rows_of(environment, query))) == wanted
+    # The same records again are the same letters, in whatever batches they come.
+    assert rows_of(environment, query) == wanted
+    alone = "SELECT a FROM t /*+ OPTIONS('properties.max.poll.records' = '1') */"
+    assert rows_of(environment, alone) == [(1,), (4,), (6,)]
+    assert rows_of(environment, query) == wanted
+
+
+def test_letters_of_single_records_are_those_of_batches(broker: Broker, tmp_path: Path) -> None:
+    environment = session(
+        broker, topic_of(broker),
+        f"{_LETTERS}) WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '{tmp_path / 'dead'}'",
+        ", 'properties.max.poll.records' = '1'",
+    )  # fmt: skip
+    together = "SELECT a FROM t /*+ OPTIONS('properties.max.poll.records' = '100') */"
+    for query in ("SELECT a FROM t", together):
+        assert rows_of(environment, query) == [(1,), (4,), (6,)]
+        assert rows_of(environment, "SELECT `offset` FROM letters") == [(1,), (2,), (4,)]
 
 
 def test_a_table_of_a_topic_takes_letters(broker: Broker) -> None:

@@ -7,6 +7,8 @@ import pytest
 from flowsql.table import EnvironmentSettings, TableEnvironment
 from flowsql_core.errors import BindError
 
+from .broker import Broker
+
 #: Metadata columns, and the sentence of the refusal; None: they are read.
 COLUMNS = {
     "castable": ("o STRING METADATA FROM 'offset', h MAP<STRING, STRING> METADATA FROM 'headers'", None),
@@ -28,3 +30,30 @@ def test_types_of_metadata(columns: str, message: str | None) -> None:
         return
     with pytest.raises(BindError, match=message):
         environment.explain_sql("SELECT * FROM t")
+
+
+def test_values_are_cast(broker: Broker) -> None:
+    topic = broker.topic()
+    broker.write(topic, {"id": 7}, timestamp=1_700_000_000_123, partition=2)
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.get_config().set("table.local-time-zone", "Asia/Tokyo")
+    environment.execute_sql(
+        "CREATE TABLE t (id INT, p STRING METADATA FROM 'partition', o DECIMAL(5, 2) METADATA FROM 'offset', "
+        "moment TIMESTAMP(0) METADATA FROM 'timestamp') WITH ('connector' = 'kafka', "
+        f"'topic' = '{topic}', 'format' = 'json', 'properties.bootstrap.servers' = '{broker.address}', "
+        "'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset')"
+    )
+    query = "SELECT id, p, CAST(o AS STRING), CAST(moment AS STRING) FROM t"
+    with environment.execute_sql(query).collect() as rows:
+        assert [tuple(row) for row in rows] == [(7, "2", "0.00", "2023-11-15 07:13:20")]
+
+
+def test_one_key_is_written_once() -> None:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.execute_sql(
+        "CREATE TABLE t (id INT, x TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', y TIMESTAMP_LTZ(3) METADATA FROM "
+        "'timestamp') WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', "
+        "'properties.bootstrap.servers' = '127.0.0.1:1')"
+    )
+    with pytest.raises(BindError, match="from the same metadata key 'timestamp'"):
+        environment.explain_sql("INSERT INTO t SELECT 1, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP")

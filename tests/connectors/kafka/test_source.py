@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flowsql.table import TableEnvironment
 from flowsql_connectors import registry
 from flowsql_connectors.kafka import native
 from flowsql_connectors.kafka.enumerator import TopicSplit
@@ -188,6 +189,24 @@ def test_keys_and_values(broker: Broker) -> None:
     table = broker.table("v INT, k_id INT, k_r STRING", topic, options)
     assert scan(table) == [[1, 1, "n"], [4, 4, None], [4, 5, None], [5, 4, None], [5, 5, None]]
     assert scan(table, select=("k_id",), metadata=("offset",)) == [[1, 0], [4, 3], [5, 3], [4, 3], [5, 3]]
+
+
+def test_raw_values_that_are_not_there_delete(broker: Broker) -> None:
+    topic = broker.topic()
+    for value in (b"a", b"b", None):
+        broker.write(topic, value, key=b"k")
+    broker.write(topic, b"c", key=b"l")
+    environment = TableEnvironment.create()
+    environment.execute_sql(
+        "CREATE TABLE t (k STRING PRIMARY KEY NOT ENFORCED, v STRING) WITH ('connector' = 'upsert-kafka', "
+        f"'topic' = '{topic}', 'properties.bootstrap.servers' = '{broker.address}', 'key.format' = 'raw', "
+        "'value.format' = 'raw', 'value.fields-include' = 'EXCEPT_KEY', 'scan.bounded.mode' = 'latest-offset')"
+    )
+    with environment.execute_sql("SELECT k, v FROM t").collect() as rows:
+        changes = [(str(row.get_row_kind()), *row) for row in rows]
+    assert changes == [
+        ("+I", "k", "a"), ("-U", "k", "a"), ("+U", "k", "b"), ("-D", "k", "b"), ("+I", "l", "c"),
+    ]  # fmt: skip
 
 
 def test_metadata(broker: Broker) -> None:

@@ -10,6 +10,7 @@ import pytest
 from flowsql_grammar import parse_script, print_sql
 from flowsql_grammar.formatting import comments_of, format_script
 from flowsql_grammar.formatting.functions import FUNCTIONS
+from tests.nightly import by_night
 
 from .sql_texts import own_files, shared_files, texts_of
 
@@ -41,14 +42,14 @@ def check(file: Path) -> None:
             assert not re.search(r"(?m)[ \t]$", made) or re.search(r"(?m)[ \t]$", text)
 
 
-def at_night(file: Path) -> bool:
-    """The long scripts of TPC-DS, but for one."""
-    return file.parent.name == "tpcds" and file.name != "queries_03.sql"
+def is_short(file: Path) -> bool:
+    """All but the long scripts of TPC-DS, of which one runs always."""
+    return file.parent.name != "tpcds" or file.name == "queries_03.sql"
 
 
 @pytest.mark.parametrize(
     "file",
-    [pytest.param(file, marks=pytest.mark.nightly if at_night(file) else ()) for file in own_files()],
+    by_night(own_files(), is_short),
     ids=lambda file: f"{file.parent.name}/{file.name}",
 )
 def test_scripts_of_this_repository(file: Path) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.nightly import by_night
+
 COLUMNS = "k BIGINT, g BIGINT, n BIGINT, s STRING"
 MB = 1 << 20
 #: What a query may take beyond the budget and beyond what reading the table and writing it again takes.
@@ -162,7 +164,7 @@ OFTEN = ("hash join", "over of a large partition", "sort aggregate")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.nightly) for name in QUERIES if name != "scan"],
+    by_night((name for name in QUERIES if name != "scan"), lambda name: name in OFTEN),
 )
 def test_memory_is_bounded(name: str, tables: Path, tmp_path: Path) -> None:
     # 32 MB of rows.

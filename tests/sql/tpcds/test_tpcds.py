@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import by_night
 from tests.sql.tpcds.tables import COLUMNS, write_tables
 from tests.sql.tpch.beside_duckdb import compare, duckdbs, environment_of, ours
 
@@ -42,11 +43,7 @@ def check(tables: Path, name: str, options: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly)
-        for name in QUERIES
-        if name not in ONLY_REORDERED
-    ],
+    by_night((name for name in QUERIES if name not in ONLY_REORDERED), lambda name: name in SHORT),
 )
 def test_answers_are_duckdbs(name: str, tpcds: Path) -> None:
     check(tpcds, name, {"parallelism.default": "2"})
