@@ -232,6 +232,7 @@ def test_postgresql_in_a_program_of_its_own(postgres: dict[str, str], tmp_path: 
     )
     (tmp_path / "job.sql").write_text(f"""
 SET 'execution.runtime-mode' = 'batch';
+SET 'execution.batch.engine' = 'spark';
 SET 'spark.jars.packages' = 'org.postgresql:postgresql:42.7.4';
 SET 'sql-client.display.print-volumes' = 'true';
 CREATE TABLE t ({columns}) WITH ({where}, 'password' = '{postgres["PG_PASSWORD"]}', {parts},
