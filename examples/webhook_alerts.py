@@ -91,7 +91,8 @@ def main() -> None:
           'format' = 'json')""")
     environment.execute_sql(f"""
         CREATE TABLE customers (id INT, name STRING) WITH (
-          'connector' = 'http', 'url' = '{others}/customers/{{id}}', 'format' = 'json', 'lookup.cache' = 'PARTIAL')""")
+          'connector' = 'http', 'url' = '{others}/customers/{{id}}', 'format' = 'json', 'lookup.cache' = 'PARTIAL',
+          'lookup.partial-cache.max-rows' = '10000')""")
     environment.execute_sql(f"""
         CREATE TABLE alerts (payment INT, name STRING, amount DECIMAL(10, 2)) WITH (
           'connector' = 'http', 'url' = '{others}/alerts', 'format' = 'json',

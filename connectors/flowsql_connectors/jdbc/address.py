@@ -107,3 +107,8 @@ def _unreadable(url: str, scheme: str, reason: str) -> BindError:
 def _without_secrets(url: str) -> str:
     head, at, tail = url.partition("?")[0].rpartition("@")
     return f"{head.partition('//')[0]}//{tail}" if at else tail
+
+
+def is_query(table: str) -> bool:
+    """Whether ``table-name`` is a query in parentheses with an alias, ``(SELECT ...) AS t``."""
+    return table.lstrip().startswith("(")

@@ -55,13 +55,16 @@ def _as(array: Any, type_: Any) -> Any:
         if kinds.is_string(array.type):
             moments = pc.binary_join_element_wise(pa.scalar("1970-01-01"), array, pa.scalar(" "))
             array = moments.cast(pa.timestamp("us")).cast(pa.time64("us"))
-        return array.cast(type_, safe=False)
+        # As in Flink's connector, whose driver has times in seconds.
+        return array.cast(pa.time32("s"), safe=False).cast(type_)
     return array.cast(type_)
 
 
 def leaving(array: Any) -> Any:
-    """An array in types that databases take: no ``int8``, times and timestamps in microseconds."""
+    """An array in types that databases take: no ``int8``, timestamps in microseconds, times in whole seconds."""
     type_ = _widened(array.type)
+    if pa.types.is_time(type_):
+        return array.cast(pa.time32("s"), safe=False).cast(type_)
     return array if type_ == array.type else array.cast(type_, safe=False)
 
 

@@ -23,12 +23,14 @@ _DIALECTS: Final = {
 
 @record
 class Login:
-    """Where a database is and who asks. ``timeout_ms``: how long to wait for a connection."""
+    """Where a database is and who asks. ``timeout_ms``: how long to wait for a connection. ``zone``: of the session; a
+    TIMESTAMP that stands for a moment of the database is in it."""
 
     address: Address
     user: str | None = None
     password: str | None = None
     timeout_ms: int = 60_000
+    zone: str = "UTC"
 
     def __repr__(self) -> str:
         return f"Login({self.address.shown})"
@@ -89,7 +91,7 @@ class Database(ABC):
 
     @abstractmethod
     def tables(self) -> dict[str, dict[str, NativeColumn]]:
-        """All tables and views of the database with their columns, by the names that :meth:`columns` takes."""
+        """What Flink's catalog lists of the database, with its columns, by the names that :meth:`columns` takes."""
 
     @abstractmethod
     def databases(self) -> list[str]:

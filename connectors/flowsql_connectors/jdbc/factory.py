@@ -64,7 +64,10 @@ class JdbcSourceFactory(SourceFactory):
             "preferTimestampNTZ": "true",
         }
         options = tuple((key, str(value)) for key, value in given.items() if value is not None)
-        return SparkReader("jdbc", options, values.get(TABLE))
+        column, lower, upper = values.get(COLUMN), values.get(LOWER), values.get(UPPER)
+        # Spark takes bounds for the places of cuts alone.
+        bounds = (column, lower, upper) if column is not None and lower is not None and upper is not None else None
+        return SparkReader("jdbc", options, values.get(TABLE), bounds=bounds)
 
 
 class JdbcSinkFactory(SinkFactory):
@@ -84,4 +87,4 @@ class JdbcSinkFactory(SinkFactory):
         """
         from flowsql_connectors.jdbc.sink import JdbcSink
 
-        return JdbcSink(sink)
+        return JdbcSink(sink, configuration)

@@ -244,7 +244,7 @@ class MySqlDatabase(TwoPhaseDatabase):
 
     def _names(self, target: Target) -> tuple[str, list[str]]:
         """Table and columns as they stand in a statement with parameters."""
-        names = [self._dialect.quote(column.name).replace("%", "%%") for column in target.columns]
+        names = [self._dialect.quote(column.name).replace("%", "%%") for column in target.native]
         return self._dialect.table(target.table).replace("%", "%%"), names
 
     def check_two_phase(self, table: str) -> None:

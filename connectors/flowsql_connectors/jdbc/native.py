@@ -29,8 +29,10 @@ class NativeColumn:
 
 def fits(native: t.LogicalType | None, declared: t.LogicalType) -> bool:
     """Whether values of a database may be read as a declared type without loss. A DECIMAL may be rounded, as in Flink's
-    connector, and fractions of seconds cut."""
+    connector, and fractions of seconds cut. Moments with a zone may be read as those of the session's."""
     match declared, native:
+        case t.TimestampType(), t.TimestampLtzType():
+            return True
         case (t.CharacterType(), None | t.CharacterType()) | (t.BinaryStringType(), t.BinaryStringType()):
             return True
         case t.DecimalType(), t.DecimalType():
@@ -73,7 +75,7 @@ def matched(
     """
     found = []
     for column in declared:
-        there = native.get(column.name)
+        there = native.get(column.name) or _in_other_case(column.name, native)
         if there is None:
             raise ConnectorError(
                 "no-such-column",
@@ -90,3 +92,9 @@ def matched(
             )
         found.append(there)
     return tuple(found)
+
+
+def _in_other_case(name: str, native: dict[str, NativeColumn]) -> NativeColumn | None:
+    """The one column whose name has other capitals: databases know columns in one case, or in any."""
+    alike = [column for column in native.values() if column.name.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from itertools import pairwise
 from typing import Final
 
 from flowsql_connectors.jdbc.options import COLUMN, LOWER, NUMBER, UPPER
@@ -20,16 +21,18 @@ _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 @record
 class Part:
-    """A range of a column: ``first <= column < end`` in the units of :meth:`Dialect.number`; None: without bound. The
-    first part has the rows without a value, too."""
+    """A range of a column: ``first <= column < end`` in the units of :meth:`Dialect.number`, with ``end`` in it where
+    the part is the ``last``."""
 
     column: int
-    first: int | None
-    end: int | None
+    first: int
+    end: int
+    last: bool
 
 
 def parts_of(table: TableSpec, values: OptionValues) -> tuple[Part, ...]:
-    """Parts that hold all rows of a table; none where it is read whole.
+    """Parts that hold the rows of a table between the bounds, as in Flink: those without a value and those beyond the
+    bounds are in none. No parts: the table is read whole.
 
     Raises:
         BindError: there is no such column, or its type has no ranges, or a bound is no value of it.
@@ -54,12 +57,11 @@ def parts_of(table: TableSpec, values: OptionValues) -> tuple[Part, ...]:
         raise BindError(
             "partition-bounds",
             f"'{LOWER.key}'='{lower}' must not be larger than '{UPPER.key}'='{upper}'.",
-            hint="the bounds say where parts begin and end; all rows are read",
+            hint="rows between the two are read, the bounds among them",
         )
     count = min(number, last - first + 1)
-    cuts = [first + (last - first + 1) * at // count for at in range(1, count)]
-    bounds = [None, *cuts, None]
-    return tuple(Part(index, bounds[at], bounds[at + 1]) for at in range(count))
+    bounds = [*(first + (last - first + 1) * at // count for at in range(count)), last]
+    return tuple(Part(index, *ends, at == count) for at, ends in enumerate(pairwise(bounds), start=1))
 
 
 def _bound(text: str, type_: t.LogicalType, key: str, column: str) -> int:

@@ -12,6 +12,7 @@ import adbc_driver_manager
 import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 
+from flowsql_connectors.jdbc.address import is_query
 from flowsql_connectors.jdbc.arrays import arrived, leaving, positions
 from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
 from flowsql_connectors.jdbc.literals import sql_moment, sql_text
@@ -20,21 +21,24 @@ from flowsql_connectors.jdbc.prepared import TwoPhaseDatabase
 from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
 
+#: Base types of domains and element types of arrays.
+_ELEMENTS: Final = """
+LEFT JOIN pg_type b ON y.typtype = 'd' AND b.oid = y.typbasetype
+LEFT JOIN pg_type e ON y.typelem <> 0 AND y.typlen = -1 AND e.oid = y.typelem
+"""
 _COLUMNS: Final = """
 SELECT n.nspname || '.' || c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
        COALESCE(e.typname, b.typname, y.typname),
        (y.typelem <> 0 AND y.typlen = -1), CASE WHEN y.typtype = 'd' THEN y.typtypmod ELSE a.atttypmod END,
        a.attnotnull, COALESCE(array_position(i.indkey::int2[], a.attnum) + 1, 0)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_type y ON y.oid = a.atttypid
-LEFT JOIN pg_type b ON y.typtype = 'd' AND b.oid = y.typbasetype
-LEFT JOIN pg_type e ON y.typelem <> 0 AND y.typlen = -1 AND e.oid = y.typelem
+JOIN pg_type y ON y.oid = a.atttypid {elements}
 LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE {which} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, a.attnum
 """
+#: Ordinary and partitioned tables: Flink's catalog lists neither views nor foreign tables.
 _ALL_TABLES: Final = (
-    "c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' "
-    "AND n.nspname NOT LIKE 'pg!_%' ESCAPE '!'"
+    "c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg!_%' ESCAPE '!'"
 )
 _DATABASES: Final = "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY datname"
 _FIXED: Final[dict[str, t.LogicalType]] = {
@@ -79,6 +83,10 @@ class PostgresDialect(Dialect):
     # Of 199 bytes of a name, 30 stand behind the prefix at most.
     prefix_bytes = 199 - 30
 
+    def table(self, name: str) -> str:
+        """A table, or a query in parentheses with its alias, which Flink reads, too."""
+        return f"(SELECT * FROM {name})" if is_query(name) else super().table(name)
+
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """A connection through libpq."""
         address = login.address
@@ -89,6 +97,8 @@ class PostgresDialect(Dialect):
         known = {"sslmode", "sslrootcert", "sslcert", "sslkey", "options", "connect_timeout"}
         parameters = {key: value for key, value in address.parameters.items() if key in known}
         parameters.setdefault("connect_timeout", str(max(1, login.timeout_ms // 1000)))
+        zone = f"-c TimeZone={_zone(login.zone)}"
+        parameters["options"] = f"{parameters['options']} {zone}" if "options" in parameters else zone
         parameters["application_name"] = address.parameters.get("ApplicationName", "flowsql")
         place = f"{address.host}:{address.port}" if ":" not in address.host else f"[{address.host}]:{address.port}"
         given = urlencode(parameters, quote_via=quote)
@@ -105,6 +115,8 @@ class PostgresDialect(Dialect):
         """The column, widened, rounded or as a text where it is to be another type."""
         column = table + self.quote(native.name)
         base = native.type_name.partition("(")[0]
+        if isinstance(type_, t.TimestampType) and isinstance(native.type, t.TimestampLtzType):
+            return f"{column}::timestamp"
         if native.type is None or base in _AS_TEXT:
             return f"{column}::text"
         if isinstance(type_, t.DecimalType):
@@ -181,16 +193,38 @@ class PostgresDatabase(TwoPhaseDatabase):
 
     def find_columns(self, table: str) -> dict[str, NativeColumn]:
         """From the system's catalog."""
+        if is_query(table):
+            return self._columns_of_query(self._dialect.table(table))
         found = self._described(f"a.attrelid = to_regclass({sql_text(self._dialect.table(table))})")
         return next(iter(found.values()), {})
 
+    def _columns_of_query(self, query: str) -> dict[str, NativeColumn]:
+        """Its columns have types without lengths."""
+        with _said(self.shown), self._connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {query} AS t LIMIT 0")
+            names = [column[0] for column in cursor.description]
+        # The query is planned and not run: no row of it is joined.
+        asked = ", ".join(f"({at}, pg_typeof(t.{self._dialect.quote(name)})::oid)" for at, name in enumerate(names))
+        found = self.query(
+            "SELECT format_type(y.oid, NULL), COALESCE(e.typname, b.typname, y.typname), "
+            "y.typelem <> 0 AND y.typlen = -1 "
+            f"FROM (SELECT 1) AS one LEFT JOIN {query} AS t ON FALSE CROSS JOIN LATERAL (VALUES {asked}) AS c(n, type) "
+            f"JOIN pg_type y ON y.oid = c.type {_ELEMENTS} ORDER BY c.n"
+        )
+        return {
+            name: NativeColumn(name, spelled, logical_type(base, is_array, -1))
+            for name, (spelled, base, is_array) in zip(names, found, strict=True)
+        }
+
     def tables(self) -> dict[str, dict[str, NativeColumn]]:
-        """Of all schemas but the system's."""
+        """Tables of all schemas but the system's; views are read where they are named."""
         return self._described(_ALL_TABLES)
 
     def _described(self, which: str) -> dict[str, dict[str, NativeColumn]]:
         tables: dict[str, dict[str, NativeColumn]] = {}
-        for table, name, spelled, base, is_array, modifier, required, key in self.query(_COLUMNS.format(which=which)):
+        for table, name, spelled, base, is_array, modifier, required, key in self.query(
+            _COLUMNS.format(which=which, elements=_ELEMENTS)
+        ):
             type_ = logical_type(base, is_array, modifier)
             tables.setdefault(table, {})[name] = NativeColumn(name, spelled, type_, not required, key)
         return tables
@@ -201,6 +235,8 @@ class PostgresDatabase(TwoPhaseDatabase):
 
     def table_bytes(self, table: str) -> int | None:
         """With its large values, without its indexes."""
+        if is_query(table):
+            return None
         named = sql_text(self._dialect.table(table))
         return int(self.query(f"SELECT pg_table_size({named}::regclass)")[0][0])
 
@@ -265,7 +301,7 @@ class PostgresDatabase(TwoPhaseDatabase):
 
     def _insert(self, cursor: Any, target: Target, rows: Sequence[Any]) -> None:
         stage = self._staged(cursor, rows)
-        names = [self._dialect.quote(column.name) for column in target.columns]
+        names = [self._dialect.quote(column.name) for column in target.native]
         values = ", ".join(f"c{at}::{bare_type(there)}" for at, there in enumerate(target.native))
         statement = f"INSERT INTO {self._dialect.table(target.table)} ({', '.join(names)}) SELECT {values} FROM {stage}"
         if target.keys:
@@ -298,7 +334,7 @@ class PostgresDatabase(TwoPhaseDatabase):
     def append(self, target: Target, changes: Changes, name: str) -> None:
         """Rows as arrays: a transaction that is to be prepared has no temporary tables."""
         sent = [leaving(array) for array in changes.rows]
-        names = ", ".join(self._dialect.quote(column.name) for column in target.columns)
+        names = ", ".join(self._dialect.quote(column.name) for column in target.native)
         values = ", ".join(f"s.c{at}::{bare_type(there)}" for at, there in enumerate(target.native))
         arrays = ", ".join(f"${at + 1}::{_staged_type(array.type)}[]" for at, array in enumerate(sent))
         columns = ", ".join(f"c{at}" for at in range(len(sent)))
@@ -368,6 +404,13 @@ def bare_type(native: NativeColumn) -> str:
     """A type without its length, to which a cast cuts nothing off."""
     head, _, tail = native.type_name.partition("(")
     return (head + tail.partition(")")[2]).replace("character varying", "varchar").replace("character", "bpchar")
+
+
+def _zone(zone: str) -> str:
+    """A zone as PostgreSQL names it, whose own offsets count to the west."""
+    if zone[:1] not in "+-":
+        return zone
+    return f"<{zone}>{'-' if zone[0] == '+' else '+'}{zone[1:]}"
 
 
 def _staged_type(type_: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from flowsql_connectors.jdbc.address import is_query
 from flowsql_connectors.jdbc.database import dialect_of
-from flowsql_connectors.jdbc.options import GUARANTEE, checked
+from flowsql_connectors.jdbc.options import GUARANTEE, TABLE, checked
 from flowsql_connectors.jdbc.prepared import PreparedCommitter, PreparedWriter, checked_prefix
 from flowsql_connectors.jdbc.source import login_of
 from flowsql_connectors.jdbc.writer import JdbcWriter
@@ -18,10 +21,16 @@ from flowsql_core.types.logical import ArrayType
 class JdbcSink(TableSink):
     """Appends to a table, or with a primary key inserts, updates and deletes by it."""
 
-    def __init__(self, sink: SinkSpec) -> None:
+    def __init__(self, sink: SinkSpec, configuration: Mapping[str, str]) -> None:
         self._sink = sink
         self._values = checked(sink.table)
-        self._login = login_of(self._values)
+        self._login = login_of(self._values, configuration)
+        if is_query(self._values.get(TABLE)):
+            raise BindError(
+                "invalid-option-value",
+                f"Rows cannot be written into a query, which '{TABLE.key}' of {sink.table.name} is.",
+                hint="name the table",
+            )
         self._dialect = dialect_of(self._login.address.scheme)
         self._prefix: str | None = None
         if self._values.get(GUARANTEE) == "exactly-once":

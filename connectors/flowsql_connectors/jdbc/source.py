@@ -14,35 +14,38 @@ from flowsql_connectors.jdbc.options import (
     AUTO_COMMIT,
     DRIVER,
     FETCH,
+    FILTERS,
     LOOKUP_RETRIES,
     PASSWORD,
     RETRY_TIMEOUT_MS,
     TABLE,
     URL,
     USER,
+    cache_of,
     checked,
     has_spark_driver,
 )
 from flowsql_connectors.jdbc.parts import Part, PartCode, PartEnumerator, parts_of
-from flowsql_connectors.lookup.options import Reload, cache_of
+from flowsql_connectors.lookup.options import Reload
 from flowsql_connectors.lookup.whole_table import reloaded_table
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.spi.fetching import FetchingReader
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
 from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator
+from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import ScanSpec
-from flowsql_core.types.logical import Schema
 
 
-def login_of(values: OptionValues) -> Login:
-    """Where a table is, and who asks for it.
+def login_of(values: OptionValues, configuration: Mapping[str, str]) -> Login:
+    """Where a table is, and who asks for it in which time zone.
 
     Raises:
         BindError: the address is none, or the driver another one's.
     """
     address = parse_address(values.get(URL), values.get(DRIVER))
-    return Login(address, values.get(USER), values.get(PASSWORD), values.get(RETRY_TIMEOUT_MS))
+    zone = configuration.get(LOCAL_TIME_ZONE.key, "UTC")
+    return Login(address, values.get(USER), values.get(PASSWORD), values.get(RETRY_TIMEOUT_MS), zone)
 
 
 class JdbcSource(LookupTableSource):
@@ -55,7 +58,7 @@ class JdbcSource(LookupTableSource):
         self._parts: tuple[Part, ...] = ()
         self._is_own = is_own(self._values.get(URL))
         if self._is_own:
-            self._login = login_of(self._values)
+            self._login = login_of(self._values, configuration)
             self._parts = parts_of(scan.table, self._values)
 
     def only_elsewhere(self) -> str | None:
@@ -87,7 +90,7 @@ class JdbcSource(LookupTableSource):
 
     def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         """Comparisons with constants, IS NULL, IN, LIKE, and what AND, OR and NOT make of them."""
-        if not self._is_own:
+        if not self._is_own or self._values.get(FILTERS) == "never":
             return (False,) * len(filters)
         dialect = self._dialect()
         return tuple(condition(filter_, lambda index: f"c{index}", dialect) is not None for filter_ in filters)
@@ -163,22 +166,25 @@ class _Reading:
         if self._database is None:
             self._database = self._dialect.connect(self._login, self._values.get(AUTO_COMMIT))
             self._native = self._database.columns(table)
-        native = matched(table, self._native, self._needed(), any_type=self._dialect.any_type)
-        by_name = {column.name: column for column in native}
-        declared = scan.table.columns
+        places = self._needed()
+        declared = self._scan.table.columns
+        native = matched(
+            table, self._native, tuple(declared[place] for place in places), any_type=self._dialect.any_type
+        )
+        there = dict(zip(places, native, strict=True))
 
         def text(place: int) -> str:
-            return self._dialect.expression(by_name[declared[place].name], declared[place].type)
+            return self._dialect.expression(there[place], declared[place].type)
 
         def read(place: int) -> str:
-            return self._dialect.read(by_name[declared[place].name], declared[place].type)
+            return self._dialect.read(there[place], declared[place].type)
 
         conditions = [condition(filter_, text, self._dialect) or "TRUE" for filter_ in scan.filters]
         if self._parts:
             conditions += self._within(self._parts[index], text)
         # Of a query that wants no column, rows count all the same.
         wanted = [read(place) for place in scan.projection] or ["1"]
-        query = f"SELECT {', '.join(wanted)} FROM {self._dialect.table(table)}"
+        query = f"SELECT {', '.join(wanted)} FROM {self._dialect.table(table)} AS t"
         if conditions:
             query += " WHERE " + " AND ".join(conditions)
         if scan.limit is not None:
@@ -191,22 +197,17 @@ class _Reading:
         if self._database is not None:
             self._database.close()
 
-    def _needed(self) -> Schema:
-        """The columns that are read or asked about."""
+    def _needed(self) -> list[int]:
+        """The places of the columns that are read or asked about."""
         from flowsql_core.expr import input_refs
 
         places = {*self._scan.projection, *(part.column for part in self._parts)}
         for filter_ in self._scan.filters:
             places |= input_refs(filter_)
-        return tuple(self._scan.table.columns[place] for place in sorted(places))
+        return sorted(places)
 
     def _within(self, part: Part, text: Any) -> list[str]:
         type_ = self._scan.table.columns[part.column].type
-        column = text(part.column)
-        found = []
-        if part.first is not None:
-            found.append(f"{column} >= {self._dialect.number(part.first, type_)}")
-        if part.end is not None:
-            end = f"{column} < {self._dialect.number(part.end, type_)}"
-            found.append(end if part.first is not None else f"({end} OR {column} IS NULL)")
-        return found
+        column, dialect = text(part.column), self._dialect
+        end = f"{column} {'<=' if part.last else '<'} {dialect.number(part.end, type_)}"
+        return [f"{column} >= {dialect.number(part.first, type_)}", end]

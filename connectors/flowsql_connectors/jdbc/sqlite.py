@@ -167,7 +167,7 @@ class SqliteDatabase(Database):
     def write(self, target: Target, changes: Changes) -> None:
         """Statements for many rows in one transaction."""
         quote = self._dialect.quote
-        names = [quote(column.name) for column in target.columns]
+        names = [quote(column.name) for column in target.native]
         table = self._dialect.table(target.table)
         statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
         if target.keys:

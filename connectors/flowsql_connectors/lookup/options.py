@@ -110,10 +110,19 @@ def cache_of(values: OptionValues) -> PartialCache | Reload | None:
     """What the options say; None: nothing is kept.
 
     Raises:
-        BindError: ``lookup.cache`` = FULL without a time for reloads.
+        BindError: ``lookup.cache`` = FULL without a time for reloads, or PARTIAL without a bound.
     """
     match values.get(CACHE):
         case "PARTIAL":
+            bounds = (EXPIRE_AFTER_ACCESS, EXPIRE_AFTER_WRITE, MAX_ROWS)
+            if not any(values.has(bound) for bound in bounds):
+                raise BindError(
+                    "missing-option",
+                    f"Missing '{EXPIRE_AFTER_ACCESS.key}', '{EXPIRE_AFTER_WRITE.key}' or '{MAX_ROWS.key}' in the "
+                    "configuration. The cache will not have evictions under this configuration and could lead to "
+                    "potential memory issues as the cache size may grow indefinitely.",
+                    hint=f"'{MAX_ROWS.key}' = '10000', for example",
+                )
             return PartialCache(
                 values.get(EXPIRE_AFTER_ACCESS),
                 values.get(EXPIRE_AFTER_WRITE),

@@ -196,13 +196,15 @@ class SparkReader:
     """A reader of Spark that gives the rows of a table.
 
     ``format`` and ``options`` are its own; ``name``: what the rows are called where they are, for errors. ``names``:
-    what the columns of the input are called there.
+    what the columns of the input are called there. ``bounds``: a column with its least and greatest value: rows beyond
+    are not the table's, nor those without a value.
     """
 
     format: str
     options: tuple[tuple[str, str], ...]
     name: str
     names: tuple[str, ...] = ()
+    bounds: tuple[str, str, str] | None = None
 
 
 @record

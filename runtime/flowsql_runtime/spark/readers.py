@@ -45,7 +45,16 @@ def rows_of_reader(host: SparkHost, own: SparkReader, ddl: str) -> Any:
             # A column that is cast is filtered here: of the others the reader's source applies conditions itself.
             column = column.cast(type_)
         columns.append(column.alias(f"c{place}"))
+    if own.bounds is not None:
+        name, lower, upper = own.bounds
+        there = _column_named(own, name, list(found))
+        whole = whole.where(_within("`" + there.replace("`", "``") + "`", found[there].simpleString(), lower, upper))
     return whole.select(*columns)
+
+
+def _within(column: str, type_name: str, lower: str, upper: str) -> str:
+    bounds = ("'" + bound.replace("\\", "\\\\").replace("'", "\\'") + "'" for bound in (lower, upper))
+    return f"{column} BETWEEN " + " AND ".join(f"CAST({bound} AS {type_name})" for bound in bounds)
 
 
 def _column_named(own: SparkReader, name: str, there: Sequence[str]) -> str:

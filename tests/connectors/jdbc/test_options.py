@@ -62,6 +62,10 @@ def parts(column: str, number: str = "2", lower: str = "1", upper: str = "9") ->
         (POSTGRES, ", 'connection.max-retry-timeout' = '10 ms'", "option must be at least 1 second"),
         (POSTGRES, ", 'lookup.cache' = 'ALL'", "Supported values are [NONE, PARTIAL, FULL]."),
         (POSTGRES, ", 'scan.fetch-sise' = '1'", "Unsupported options found for 'jdbc'."),
+        (POSTGRES, ", 'lookup.cache' = 'PARTIAL'", "Missing 'lookup.partial-cache.expire-after-access', 'lookup."),
+        (POSTGRES, ", 'lookup.cache.ttl' = '1 s'", "Either all or none of the following options should be provided:"),
+        (POSTGRES, ", 'compatible-mode' = 'x'", "Not supported option 'compatible-mode' with value: x"),
+        (POSTGRES, ", 'filter.handling.policy' = 'some'", "Supported values are [always, never]."),
         (POSTGRES, "", "No connection to jdbc:postgresql://127.0.0.1:1: connection to server at"),
         ("jdbc:mysql://127.0.0.1:1/shop", "", "No connection to jdbc:mysql://127.0.0.1:1: Can't connect to MySQL"),
         ("jdbc:mariadb://nohost.invalid/shop", "", "No connection to jdbc:mariadb://nohost.invalid:3306: "),
@@ -70,6 +74,23 @@ def parts(column: str, number: str = "2", lower: str = "1", upper: str = "9") ->
 )  # fmt: skip
 def test_refusals(url: str, more: str, said: str) -> None:
     assert said in refused(url, more)
+
+
+@pytest.mark.parametrize(
+    ("url", "type_", "said"),
+    [
+        (POSTGRES, "TIMESTAMP(9)", "out of the TIMESTAMP precision range [1, 6] supported by PostgreSQL dialect."),
+        (POSTGRES, "TIMESTAMP(0)", "out of the TIMESTAMP precision range [1, 6] supported by PostgreSQL dialect."),
+        ("jdbc:mysql://h/d", "TIMESTAMP(7)", "out of the TIMESTAMP precision range [0, 6] supported by MySQL dialect."),
+    ],
+)
+def test_precisions(url: str, type_: str, said: str) -> None:
+    made = session()
+    made.execute_sql(f"CREATE TABLE t (x {type_}) WITH ('connector' = 'jdbc', 'url' = '{url}', 'table-name' = 'g')")
+    for statement in ("SELECT x FROM t", "INSERT INTO t VALUES (LOCALTIMESTAMP)"):
+        with pytest.raises(FlowSqlError) as caught:
+            made.execute_sql(statement)
+        assert f"The precision of field 'x' is {said}" in caught.value.render()
 
 
 @pytest.mark.servers

@@ -50,6 +50,65 @@ def test_its_own_types(place: Place) -> None:
     assert sorted(answer(made, looked_up)) == [(1,), (4,)]
 
 
+@pytest.mark.parametrize(
+    ("zone", "at_ten"),
+    [("UTC", "10:00:00+00"), ("Europe/Berlin", "08:00:00+00"), ("+09:00", "01:00:00+00")],
+)
+def test_moments_with_a_zone_as_timestamps(place: Place, zone: str, at_ten: str) -> None:
+    place.execute("CREATE TABLE t (tz timestamptz)")
+    made = session({"table.local-time-zone": zone})
+    made.execute_sql(f"CREATE TABLE t (tz TIMESTAMP(3)) {place.table('t')}")
+    insert(made, "INSERT INTO t VALUES (TIMESTAMP '2026-07-01 10:00:00')")
+    assert place.rows(f"SELECT tz = '2026-07-01 {at_ten}' FROM t") == [(True,)]
+    assert answer(made, "SELECT * FROM t") == [(datetime.datetime(2026, 7, 1, 10),)]
+    assert answer(made, "SELECT COUNT(*) AS n FROM t WHERE tz = TIMESTAMP '2026-07-01 10:00:00'") == [(1,)]
+
+
+def test_a_query_in_place_of_a_table(place: Place) -> None:
+    """Flink leaves the name without quotes, so that a query may stand there."""
+    place.execute(
+        "CREATE TABLE t (k int PRIMARY KEY, n numeric(6, 2), u uuid[], m date)",
+        "INSERT INTO t VALUES (1, 1.5, '{4b3d3f60-1d4b-4ee6-a106-20ebf2d88eff}', '2026-01-02'), (2, NULL, NULL, NULL)",
+    )
+    made = session()
+    query = "(SELECT k, n * 2 AS n, u, m, ''it''''s'' AS x FROM t WHERE k < 9) AS made"
+    columns = "k INT, n DECIMAL(8, 2), u ARRAY<STRING>, m DATE, x STRING"
+    made.execute_sql(f"CREATE TABLE q ({columns}) {place.table(query)}")
+    first = (1, Decimal("3.00"), ["4b3d3f60-1d4b-4ee6-a106-20ebf2d88eff"], datetime.date(2026, 1, 2), "it's")
+    assert sorted(answer(made, "SELECT * FROM q"), key=lambda row: row[0]) == [first, (2, None, None, None, "it's")]
+    assert answer(made, "SELECT k FROM q WHERE n > 2") == [(1,)]
+    looked_up = (
+        "SELECT d.n FROM (SELECT k, PROCTIME() AS pt FROM q) AS s "
+        "JOIN q FOR SYSTEM_TIME AS OF s.pt AS d ON s.k = d.k AND d.x = 'it''s' WHERE d.n IS NOT NULL"
+    )
+    assert answer(made, looked_up) == [(Decimal("3.00"),)]
+    with pytest.raises(FlowSqlError, match="Rows cannot be written into a query"):
+        insert(made, "INSERT INTO q SELECT * FROM q")
+    made.execute_sql(f"CREATE TABLE w (k INT) {place.table('(SELECT nothing) AS x')}")
+    with pytest.raises(FlowSqlError, match='column "nothing" does not exist'):
+        answer(made, "SELECT * FROM w")
+
+
+def test_its_catalog_lists_tables_alone(place: Place) -> None:
+    """As Flink's; a view is read where it is named."""
+    place.execute(
+        "CREATE TABLE t (k int)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE VIEW v AS SELECT k FROM t",
+        "CREATE MATERIALIZED VIEW m AS SELECT k FROM t",
+        "CREATE TABLE p (k int) PARTITION BY RANGE (k)",
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+    )
+    made = session()
+    made.execute_sql(
+        f"CREATE CATALOG pg WITH ('type' = 'jdbc', 'base-url' = '{place.base}', 'default-database' = '{place.name}'"
+        f"{place.login})"
+    )
+    made.execute_sql("USE CATALOG pg")
+    assert answer(made, "SHOW TABLES") == [("public.p",), ("public.p1",), ("public.t",)]
+    assert answer(made, "SELECT * FROM v") == [(1,)]
+
+
 def test_not_a_number(place: Place) -> None:
     place.execute("CREATE TABLE t (n numeric(6, 2))", "INSERT INTO t VALUES ('NaN')")
     made = session()
