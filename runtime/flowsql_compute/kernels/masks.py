@@ -65,6 +65,29 @@ def text_end_mask() -> Any:
 
 
 @native
+def same_mask() -> Any:
+    """``same_mask(data, at, other)``: which of ``data[at:at + 64]`` are as ``data[other:other + 64]``, as uint64."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def same_mask(typing: Any, data: Any, at: Any, other: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(ir.IntType(8), 64)
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+
+            def loaded(place: Any) -> Any:
+                return builder.load(builder.bitcast(builder.gep(array.data, [place]), vector.as_pointer()), align=1)
+
+            return builder.bitcast(builder.icmp_unsigned("==", loaded(args[1]), loaded(args[2])), ir.IntType(64))
+
+        return types.uint64(data, types.int64, types.int64), generate
+
+    return same_mask
+
+
+@native
 def high_mask() -> Any:
     """``high_mask(data, at)``: which of ``data[at:at + 64]`` are above 127, as uint64."""
     from llvmlite import ir

@@ -112,6 +112,29 @@ def _valid_objects(draw: st.DrawFn) -> bytes:
     return ("{" + ", ".join(f'"{_NAMES[p]}": {draw(st.sampled_from(_VALID[p]))}' for p in places) + "}").encode()
 
 
+@st.composite
+def _similar_objects(draw: st.DrawFn) -> list[bytes | None]:
+    """Messages with the same members in the same order, some with a byte more or less or a blank between."""
+    places = draw(st.lists(st.integers(0, len(_NAMES) - 1), min_size=1, max_size=4))
+    names = draw(st.permutations([*(_NAMES[place] for place in places), *draw(st.sampled_from([[], ["z"], ["aa"]]))]))
+    found: list[bytes | None] = []
+    for _ in range(draw(st.integers(2, 8))):
+        values = [
+            draw(st.sampled_from(_VALID[_NAMES.index(name)] if name in _NAMES else ["1", '"x"'])) for name in names
+        ]
+        text = "{" + ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True)) + "}"
+        raw = text.encode()
+        at = draw(st.integers(0, len(raw)))
+        match draw(st.integers(0, 5)):
+            case 0:
+                raw = raw[:at] + draw(st.sampled_from([b" ", b'"', b",", b"}", b"x", b":"])) + raw[at:]
+            case 1:
+                raw = raw[:at] + raw[at + 1 :]
+        # Behind the last message stands nothing that a comparison of 64 bytes could reach into.
+        found.append(raw + b" " * draw(st.sampled_from([0, 0, 70])))
+    return found
+
+
 _FIELDS = [
     "", "0", "-0", "1", "007", "-7", "127", "128", "2147483648", "123456789012345678", "1.5", "x", " 5", "+5", "true",
     "NA", '"NA"', '""', '"x"', '"5"', '"a,b"', '"a""b"', '"open', 'qu"ote', '"x" ', "é", "2026-01-01", '"2026-02-28"',
@@ -173,7 +196,11 @@ def test_each_value_in_each_column(name: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"ignore_parse_errors": "true"}], ids=["strict", "skips"])
 @given(
-    st.one_of(st.lists(_valid_objects(), max_size=30), st.lists(st.one_of(_objects(), st.none()), max_size=8)),
+    st.one_of(
+        st.lists(_valid_objects(), max_size=30),
+        st.lists(st.one_of(_objects(), st.none()), max_size=8),
+        _similar_objects(),
+    ),
     _PROJECTIONS,
 )
 @settings(max_examples=max(25, settings().max_examples), deadline=None)
@@ -203,6 +230,16 @@ def test_csv(options: dict[str, str], messages: list[bytes | None], projection: 
     own, lines, lost = _decoders(_format("csv", **options), projection)
     assert _told(own, messages) == _told(lines, messages)
     assert lost[0] == lost[1]
+
+
+def test_more_members_and_longer_names_than_are_remembered() -> None:
+    names = [*(f"n{at}" for at in range(70)), "n" * 80, "b", "a"]
+    text = "{" + ",".join(f'"{name}":{at}' for at, name in enumerate(names)) + "}"
+    own, lines, _ = _decoders(_format("json"), (0, 1))
+    messages: list[bytes | None] = [text.replace('"b":71', f'"b":"{at}"').encode() for at in range(5)]
+    told = _told(own, messages)
+    assert told == _told(lines, messages)
+    assert told == [[at, "72", f"'{at}'"] for at in range(5)]
 
 
 def test_odd_messages_stand_between_the_others() -> None:

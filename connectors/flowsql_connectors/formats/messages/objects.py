@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_compute.kernels.json.objects import INTEGER, NUMBER, TEXT, TRUTH, read_objects
+from flowsql_compute.kernels.json.objects import HEADS, INTEGER, MOST_HEADS, NUMBER, TEXT, TRUTH, read_objects
 from flowsql_connectors.formats.messages.by_kernel import KernelMessages, Slots, limits
 from flowsql_connectors.formats.messages.lines import LineMessages
 from flowsql_connectors.formats.text_values import TextDialect, parse_plain
@@ -48,7 +48,8 @@ class ObjectMessages(KernelMessages):
         return int(
             read_objects(
                 data, offsets, self._kinds, *self._limits, self._name_offsets, self._names,
-                np.zeros(len(self._kinds), np.int64), slots.values, slots.valid, slots.odd,
+                np.zeros(len(self._kinds), np.int64), np.zeros((HEADS, MOST_HEADS), np.int64), slots.values,
+                slots.valid, slots.odd,
             )
         )  # fmt: skip
 

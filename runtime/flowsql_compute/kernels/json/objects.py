@@ -5,10 +5,13 @@ Each object is looked at as a whole, by the rules of RFC 8259; those that need a
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
 from flowsql_compute.kernels.json.bytes import DEEPEST, PLAIN, number_end, string_end, word_end
+from flowsql_compute.kernels.masks import lowest_place, same_mask
 
 #: What a column takes: a whole number within limits; a text without escapes, or the digits of a number, as ranges
 #: (start << 31 | length); a truth value.
@@ -20,6 +23,12 @@ _MINUS, _ZERO, _NINE, _LETTER_N, _LETTER_T = 0x2D, 0x30, 0x39, 0x6E, 0x74
 #: Digits of a whole number that cannot overflow.
 _MOST_DIGITS = 18
 _SIZE_BITS = 31
+#: Rows of ``heads``, what stands before the values of an object: where it was seen last, its size, and the column.
+_HEAD_START, _HEAD_SIZE, _HEAD_COLUMN = range(3)
+HEADS: Final = 3
+#: Members whose heads are kept, and bytes of such a head at most.
+MOST_HEADS: Final = 64
+_MOST_HEAD_BYTES = 64
 
 
 @device(inline=True)
@@ -131,18 +140,31 @@ def _column(data, low, high, names, name_offsets, columns, guess):
     return np.int64(-1)
 
 
+@device(inline=True)
+def _is_again(data, at, end, start, size):
+    """Whether the ``size`` bytes from ``start`` on, at most 64, stand at ``at`` once more, with a byte behind them."""
+    if at + size >= end or at + 64 > data.size or start + 64 > data.size:
+        return False
+    different = ~same_mask(data, at, start)
+    return different == np.uint64(0) or np.int64(lowest_place(different)) >= size
+
+
 @kernel(
     "int64(uint8[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1], int64[::1],"
-    " int64[:, ::1], uint8[:, ::1], uint8[::1])"
+    " int64[:, ::1], int64[:, ::1], uint8[:, ::1], uint8[::1])"
 )
-def read_objects(data, offsets, kinds, lows, highs, name_offsets, names, seen, slots, valid, odd):
+def read_objects(data, offsets, kinds, lows, highs, name_offsets, names, seen, heads, slots, valid, odd):
     """Put the members of the object in each message, ``data[offsets[i]:offsets[i + 1]]``, into column i of ``slots``.
 
     The columns' names stand in ``names`` from ``name_offsets`` on; ``kinds`` say what each takes, ``lows`` and
     ``highs`` the limits of whole numbers. What is not there or ``null`` stays 0 in ``valid``. ``odd`` is set where a
     message is not one object, or has a member twice, a name with escapes, or another value than its column takes.
 
-    Room: ``seen`` as many as columns, ``slots`` and ``valid`` (columns, messages), ``odd`` messages; all zeros.
+    Messages of one topic mostly have the same members in the same order: the bytes between two values, as
+    ``,"price":``, are first compared with those of a message before, and read only where they differ.
+
+    Room: ``seen`` as many as columns, ``heads`` (HEADS, MOST_HEADS), ``slots`` and ``valid`` (columns, messages),
+    ``odd`` messages; all zeros.
 
     Returns:
         How many are odd; their slots mean nothing.
@@ -151,30 +173,50 @@ def read_objects(data, offsets, kinds, lows, highs, name_offsets, names, seen, s
     columns = kinds.size
     for row in range(odd.size):
         end = np.int64(offsets[row + 1])
-        at = _behind_blanks(data, np.int64(offsets[row]), end)
+        at = np.int64(offsets[row])
         plain = False
         found = np.int64(0)
-        reads = False
-        if at < end and data[at] == _OPEN_OBJECT:
-            at = _behind_blanks(data, at + 1, end)
-            if at < end and data[at] == _CLOSE_OBJECT:
-                at += 1
-                plain = True
+        member = np.int64(0)
+        while at < end:
+            column = np.int64(-1)
+            known = member < MOST_HEADS and heads[_HEAD_SIZE, member] > 0
+            if known and _is_again(data, at, end, heads[_HEAD_START, member], heads[_HEAD_SIZE, member]):
+                at += heads[_HEAD_SIZE, member]
+                column = heads[_HEAD_COLUMN, member]
             else:
-                reads = True
-        while reads:
-            if at >= end or data[at] != _QUOTE:
-                break
-            stop = string_end(data, at + 1, end)
-            if stop < 0 or stop & 3 != PLAIN:
-                break
-            column = _column(data, at + 1, stop >> 2, names, name_offsets, columns, found)
-            at = _behind_blanks(data, (stop >> 2) + 1, end)
-            if at >= end or data[at] != _COLON:
-                break
-            at = _behind_blanks(data, at + 1, end)
-            if at >= end:
-                break
+                begin = at
+                at = _behind_blanks(data, at, end)
+                if at >= end:
+                    break
+                opens = member == 0
+                if not opens and data[at] == _CLOSE_OBJECT:
+                    at += 1
+                    plain = True
+                    break
+                if data[at] != (_OPEN_OBJECT if opens else _COMMA):
+                    break
+                at = _behind_blanks(data, at + 1, end)
+                if opens and at < end and data[at] == _CLOSE_OBJECT:
+                    at += 1
+                    plain = True
+                    break
+                if at >= end or data[at] != _QUOTE:
+                    break
+                stop = string_end(data, at + 1, end)
+                if stop < 0 or stop & 3 != PLAIN:
+                    break
+                column = _column(data, at + 1, stop >> 2, names, name_offsets, columns, found)
+                at = _behind_blanks(data, (stop >> 2) + 1, end)
+                if at >= end or data[at] != _COLON:
+                    break
+                at = _behind_blanks(data, at + 1, end)
+                if at >= end:
+                    break
+                if member < MOST_HEADS and at - begin <= _MOST_HEAD_BYTES:
+                    heads[_HEAD_START, member] = begin
+                    heads[_HEAD_SIZE, member] = at - begin
+                    heads[_HEAD_COLUMN, member] = column
+            member += 1
             code = data[at]
             if column < 0:
                 at = _value_end(data, at, end)
@@ -236,16 +278,6 @@ def read_objects(data, offsets, kinds, lows, highs, name_offsets, names, seen, s
                         break
                     slots[column, row] = 1 if code == _LETTER_T else 0
                     valid[column, row] = 1
-            at = _behind_blanks(data, at, end)
-            if at >= end:
-                break
-            if data[at] == _COMMA:
-                at = _behind_blanks(data, at + 1, end)
-                continue
-            if data[at] == _CLOSE_OBJECT:
-                at += 1
-                plain = True
-            break
         if not plain or _behind_blanks(data, at, end) != end:
             odd[row] = 1
             count += 1
