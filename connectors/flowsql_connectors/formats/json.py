@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowsql_connectors.formats.format import (
     DecodeContext,
     Decoder,
     EncodeContext,
-    FileEncoder,
     FileFormat,
     FormatFactory,
     MessageDecoder,
     MessageEncoder,
 )
-from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
+from flowsql_connectors.formats.messages.lines import LineMessages
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import (
     COLUMNS_INFERRED,
@@ -36,6 +35,9 @@ from flowsql_core.types.logical import (
     RowType,
     Schema,
 )
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.json_encode import JsonEncoder
 
 FAIL_ON_MISSING = ConnectorOption(
     "json.fail-on-missing-field", parse_boolean, False, "Whether an object must hold every field."
@@ -145,7 +147,7 @@ class JsonFormat(FileFormat):
 
         return JsonDecoder(self, context)
 
-    def encoder(self, columns: Schema) -> FileEncoder:
+    def encoder(self, columns: Schema) -> JsonEncoder:
         """An encoder of one object a line."""
         from flowsql_connectors.formats.json_encode import JsonEncoder
 
@@ -164,7 +166,9 @@ class JsonFormat(FileFormat):
 
     def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
         """An object a message."""
-        return LineMessageEncoder(self.encoder(columns))
+        from flowsql_connectors.formats.json_encode import ObjectMessageEncoder
+
+        return ObjectMessageEncoder(self.encoder(columns))
 
 
 class JsonFormatFactory(FormatFactory):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import Notation, json_strings, regrouped, render_column
-from flowsql_connectors.formats.format import TextEncoder
+from flowsql_connectors.formats.format import MessageEncoder, TextEncoder
 from flowsql_connectors.formats.text_output import base64_texts, decimal_texts, time_texts, timestamp_texts
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
@@ -115,6 +117,17 @@ class JsonEncoder(TextEncoder):
         items = pc.fill_null(self._value(pairs.field(1), value), "null")
         texts = pc.binary_join_element_wise(json_strings(pairs.field(0)), items, ":")
         return pc.binary_join_element_wise("{", pc.binary_join(regrouped(lists, texts), ","), "}", "")
+
+
+class ObjectMessageEncoder(MessageEncoder):
+    """An object a message."""
+
+    def __init__(self, encoder: JsonEncoder) -> None:
+        self._encoder = encoder
+
+    def encode(self, columns: tuple[Any, ...], num_rows: int, kinds: npt.NDArray[np.uint8] | None = None) -> Any:
+        """The objects' bytes."""
+        return self._encoder.objects(columns, num_rows).cast(pa.binary())
 
 
 def _key(name: str) -> str:

@@ -23,6 +23,7 @@ except ImportError as missing:
     ) from missing
 
 from flowsql_connectors.kafka.native import RecordConsumer
+from flowsql_connectors.kafka.native_producer import NativeProducer
 
 T = TypeVar("T")
 
@@ -140,9 +141,15 @@ class Cluster:
         reset = self._given.get("auto.offset.reset", "none")
         return {**_READS, "group.id": _NO_GROUP, "auto.offset.reset": "error" if reset == "none" else reset}
 
-    def producer(self, more: Mapping[str, object] | None = None) -> Any:
-        """A producer."""
-        return self._client(ck.Producer, _WRITES, _ONLY_CONSUMERS, more or {})
+    def producer(
+        self, undelivered: Callable[[str, Any], None], more: Mapping[str, object] | None = None
+    ) -> NativeProducer:
+        """A producer of records; see :class:`NativeProducer`."""
+        return self._client(lambda config: NativeProducer(config, undelivered), _WRITES, _ONLY_CONSUMERS, more or {})
+
+    def questions_of_writers(self) -> Any:
+        """A client for questions, whose asking for a topic makes it where brokers make topics by themselves."""
+        return self._client(ck.Producer, _WRITES, _ONLY_CONSUMERS, {})
 
     def admin(self) -> Any:
         """A client for questions."""

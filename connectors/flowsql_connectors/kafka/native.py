@@ -1,16 +1,13 @@
 """librdkafka's consumer by its C interface: many records at once as arrays.
 
-The Python client makes an object of each record, which takes longer than all else that reading it costs. The functions
-are those of the library that the Python client brings, or of the system's.
+The Python client makes an object of each record, which takes longer than all else that reading it costs.
 """
 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 from collections.abc import Iterable, Mapping, Sequence, Set
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
-from functools import cache
+from ctypes import c_char_p, c_size_t, c_void_p
 from itertools import pairwise
 from typing import Any, Final
 
@@ -33,7 +30,7 @@ from flowsql_compute.kernels.wire.held_messages import (
     message_heads,
     release_messages,
 )
-from flowsql_core.errors import ConnectorError
+from flowsql_connectors.kafka.library import CONSUMER, Client, Partitions, address, failure, text
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
@@ -44,13 +41,8 @@ TIMESTAMPS: Final = "timestamps"
 EPOCHS: Final = "epochs"
 HEADERS: Final = "headers"
 
-_CONSUMER: Final = 1
-_CONF_OK: Final = 0
-_ERROR_TEXT_BYTES: Final = 512
 #: Bytes of the values of records that become one array, whose offsets are numbers of 32 bits.
 _MOST_BYTES: Final = 1 << 30
-
-_OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 
 
 @record
@@ -99,81 +91,6 @@ class PartitionEvent:
     error: Any
 
 
-class _TopicPartition(ctypes.Structure):
-    """How ``rd_kafka_topic_partition_t`` begins."""
-
-    _fields_ = (("topic", c_char_p), ("partition", c_int32), ("offset", c_int64))
-
-
-#: Functions, what they return and what they take.
-_FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
-    "rd_kafka_conf_new": (c_void_p, ()),
-    "rd_kafka_conf_destroy": (None, (c_void_p,)),
-    "rd_kafka_conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
-    "rd_kafka_conf_set_error_cb": (None, (c_void_p, _OnError)),
-    "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
-    "rd_kafka_destroy": (None, (c_void_p,)),
-    "rd_kafka_poll_set_consumer": (c_int, (c_void_p,)),
-    "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
-    "rd_kafka_queue_destroy": (None, (c_void_p,)),
-    "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, (c_void_p, c_int, c_void_p, c_size_t)),
-    "rd_kafka_consumer_close": (c_int, (c_void_p,)),
-    "rd_kafka_topic_partition_list_new": (c_void_p, (c_int,)),
-    "rd_kafka_topic_partition_list_add": (POINTER(_TopicPartition), (c_void_p, c_char_p, c_int32)),
-    "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
-    "rd_kafka_incremental_assign": (c_void_p, (c_void_p, c_void_p)),
-    "rd_kafka_incremental_unassign": (c_void_p, (c_void_p, c_void_p)),
-    "rd_kafka_pause_partitions": (c_int, (c_void_p, c_void_p)),
-    "rd_kafka_resume_partitions": (c_int, (c_void_p, c_void_p)),
-    "rd_kafka_commit": (c_int, (c_void_p, c_void_p, c_int)),
-    "rd_kafka_error_code": (c_int, (c_void_p,)),
-    "rd_kafka_error_string": (c_char_p, (c_void_p,)),
-    "rd_kafka_error_destroy": (None, (c_void_p,)),
-    "rd_kafka_err2str": (c_char_p, (c_int,)),
-    "rd_kafka_topic_name": (c_char_p, (c_void_p,)),
-    "rd_kafka_message_errstr": (c_char_p, (c_void_p,)),
-    "rd_kafka_message_headers": (c_int, (c_void_p, POINTER(c_void_p))),
-    "rd_kafka_header_get_all": (
-        c_int,
-        (c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t)),
-    ),
-    "rd_kafka_message_timestamp": (c_int64, (c_void_p, c_void_p)),
-    "rd_kafka_message_leader_epoch": (c_int32, (c_void_p,)),
-    "rd_kafka_message_destroy": (None, (c_void_p,)),
-}
-
-
-@cache
-def _library() -> Any:
-    """The library with the types of the functions that are used.
-
-    Raises:
-        ConnectorError: neither the Python client nor the system has it in reach.
-    """
-    from confluent_kafka import cimpl
-
-    places = (cimpl.__file__, ctypes.util.find_library("rdkafka"))
-    for place in places:
-        if place is None:
-            continue
-        library = ctypes.CDLL(place)
-        if all(hasattr(library, name) for name in _FUNCTIONS):
-            for name, (result, arguments) in _FUNCTIONS.items():
-                function = getattr(library, name)
-                function.restype, function.argtypes = result, arguments
-            return library
-    raise ConnectorError(
-        "kafka-library",
-        f"librdkafka's functions are not found: the Python client ({cimpl.__file__}) does not show them, and the "
-        "system has no library 'rdkafka'.",
-        hint="the wheels of confluent-kafka for Linux and macOS have them; else install librdkafka",
-    )
-
-
-def _address(function: Any) -> int:
-    return int(ctypes.cast(function, c_void_p).value or 0)
-
-
 class RecordConsumer:
     """A consumer of partitions that are assigned by hand. All methods are for one thread.
 
@@ -187,30 +104,14 @@ class RecordConsumer:
     """
 
     def __init__(self, config: Mapping[str, Any], most: int, wanted: Set[str]) -> None:
-        self._library = library = _library()
+        self._client = Client(CONSUMER, config)
+        self._library, handle = self._client.library, self._client.handle
         self._wanted = wanted
         self._addresses = np.empty(most, np.int64)
         self._heads = np.empty((HEADS, most), np.int64)
-        complain = config["error_cb"]
-        # It lives as long as the consumer, which calls it.
-        self._on_error = _OnError(lambda _, code, text, __: complain(ck.KafkaError(code, _text(text))))
-        conf = library.rd_kafka_conf_new()
-        library.rd_kafka_conf_set_error_cb(conf, self._on_error)
-        said = ctypes.create_string_buffer(_ERROR_TEXT_BYTES)
-        for name, value in config.items():
-            if name == "error_cb":
-                continue
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if library.rd_kafka_conf_set(conf, name.encode(), text.encode(), said, len(said)) != _CONF_OK:
-                library.rd_kafka_conf_destroy(conf)
-                raise _failure(ck.KafkaError._INVALID_ARG, said.value)
-        self._client = library.rd_kafka_new(_CONSUMER, conf, said, len(said))
-        if not self._client:
-            library.rd_kafka_conf_destroy(conf)
-            raise _failure(ck.KafkaError._INVALID_ARG, said.value)
-        library.rd_kafka_poll_set_consumer(self._client)
-        self._queue = library.rd_kafka_queue_get_consumer(self._client)
-        self._release = _address(library.rd_kafka_message_destroy)
+        self._library.rd_kafka_poll_set_consumer(handle)
+        self._queue = self._library.rd_kafka_queue_get_consumer(handle)
+        self._release = address(self._library.rd_kafka_message_destroy)
 
     def assign(self, partitions: Iterable[tuple[str, int, int]]) -> None:
         """Begin to consume partitions, (topic, number, offset) each."""
@@ -234,23 +135,20 @@ class RecordConsumer:
 
     def close(self) -> None:
         """Leave the group and release everything."""
-        self._library.rd_kafka_consumer_close(self._client)
+        self._library.rd_kafka_consumer_close(self._client.handle)
         self._library.rd_kafka_queue_destroy(self._queue)
-        self._library.rd_kafka_destroy(self._client)
+        self._library.rd_kafka_destroy(self._client.handle)
 
     def _change(self, function: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
-        with _Partitions(self._library, partitions) as some:
-            error = function(self._client, some)
-        if error:
-            code, text = self._library.rd_kafka_error_code(error), self._library.rd_kafka_error_string(error)
-            self._library.rd_kafka_error_destroy(error)
-            raise _failure(code, text)
+        with Partitions(partitions) as some:
+            error = function(self._client.handle, some)
+        self._client.raise_error(error)
 
     def _tell(self, function: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
-        with _Partitions(self._library, partitions) as some:
-            code = function(self._client, some)
+        with Partitions(partitions) as some:
+            code = function(self._client.handle, some)
         if code:
-            raise _failure(code, self._library.rd_kafka_err2str(code))
+            raise failure(code, self._library.rd_kafka_err2str(code))
 
     # -- records
 
@@ -281,15 +179,15 @@ class RecordConsumer:
                 groups.setdefault(key, []).append(np.arange(start, stop))
         found: list[Records] = []
         for (topic, partition), runs in groups.items():
-            name = _text(self._library.rd_kafka_topic_name(topic))
+            name = text(self._library.rd_kafka_topic_name(topic))
             for order in _small_enough(np.concatenate(runs), heads):
                 found.append(self._records(name, partition, order))
         return found, events
 
     def _event(self, place: int) -> PartitionEvent:
         heads, address = self._heads, int(self._addresses[place])
-        topic = _text(self._library.rd_kafka_topic_name(int(heads[TOPIC, place]))) if heads[TOPIC, place] else ""
-        error = ck.KafkaError(int(heads[ERROR, place]), _text(self._library.rd_kafka_message_errstr(address)))
+        topic = text(self._library.rd_kafka_topic_name(int(heads[TOPIC, place]))) if heads[TOPIC, place] else ""
+        error = ck.KafkaError(int(heads[ERROR, place]), text(self._library.rd_kafka_message_errstr(address)))
         return PartitionEvent(topic, int(heads[PARTITION, place]), int(heads[OFFSET, place]), error)
 
     def _records(self, topic: str, partition: int, order: Int64s) -> Records:
@@ -323,7 +221,7 @@ class RecordConsumer:
         """What a function says of each message; ``second`` is what its second argument points to."""
         made = np.empty(len(order), np.int64)
         arguments = second.ctypes.data + 4 * np.arange(len(order))
-        call_for_messages(self._addresses, order, _address(getattr(self._library, name)), arguments, made)
+        call_for_messages(self._addresses, order, address(getattr(self._library, name)), arguments, made)
         return made
 
     def _headers(self, message: int) -> list[tuple[str, bytes | None]]:
@@ -335,26 +233,8 @@ class RecordConsumer:
         while not self._library.rd_kafka_header_get_all(
             headers, len(made), ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
         ):
-            made.append((_text(name.value), ctypes.string_at(value, size.value) if value.value is not None else None))
+            made.append((text(name.value), ctypes.string_at(value, size.value) if value.value is not None else None))
         return made
-
-
-class _Partitions:
-    """A list of partitions in the library's memory, while a call needs it."""
-
-    def __init__(self, library: Any, partitions: Iterable[tuple[str, int, int]]) -> None:
-        self._library = library
-        self._partitions = list(partitions)
-
-    def __enter__(self) -> Any:
-        self._made = self._library.rd_kafka_topic_partition_list_new(len(self._partitions))
-        for topic, partition, offset in self._partitions:
-            added = self._library.rd_kafka_topic_partition_list_add(self._made, topic.encode(), partition)
-            added.contents.offset = offset
-        return self._made
-
-    def __exit__(self, *_: object) -> None:
-        self._library.rd_kafka_topic_partition_list_destroy(self._made)
 
 
 def _small_enough(order: Int64s, heads: Int64s) -> Sequence[Int64s]:
@@ -364,12 +244,3 @@ def _small_enough(order: Int64s, heads: Int64s) -> Sequence[Int64s]:
     if ends[-1] <= _MOST_BYTES:
         return [order]
     return np.split(order, np.flatnonzero(np.diff(ends // _MOST_BYTES)) + 1)
-
-
-def _text(raw: bytes | None) -> str:
-    return (raw or b"").decode("utf-8", "replace")
-
-
-def _failure(code: int, text: bytes | None) -> Exception:
-    failure: Exception = ck.KafkaException(ck.KafkaError(code, _text(text)))
-    return failure

@@ -1,4 +1,4 @@
-"""Reading partitions: a thread consumes and decodes ahead while the task works on what it polled.
+"""Reading partitions: a thread consumes and another one decodes ahead, while the task works on what it polled.
 
 The position of a split is the offset of the next row's record and how many of that record's rows were polled, so a
 restored reader goes on exactly behind the last row, also where a record holds several.
@@ -35,6 +35,23 @@ logger = logging.getLogger(__name__)
 _BATCHES_AHEAD: Final = 2
 #: How long the thread waits for records before it looks for new splits, seconds.
 _WAIT_S: Final = 0.1
+
+
+@record
+class _Consumed:
+    """Records of one partition, maybe none. ``next``: the offset behind them; ``rows_done``: rows of the first record
+    that were polled before."""
+
+    split_id: str
+    records: Records | None
+    next: int
+    ends: bool
+    rows_done: int = 0
+
+    @property
+    def count(self) -> int:
+        """Of records."""
+        return 0 if self.records is None else len(self.records.offsets)
 
 
 @record
@@ -89,6 +106,8 @@ class TopicReader(SourceReader):
         #: Positions that the thread has to commit.
         self._to_commit: dict[str, TopicSplit] = {}
         self._new: list[TopicSplit] = []
+        #: What the first thread hands to the second one; an exception is its last word.
+        self._consumed: deque[_Consumed | BaseException] = deque()
         self._pieces: deque[_Piece] = deque()
         self._failure: BaseException | None = None
         self._paused: Set[str] = frozenset()
@@ -97,7 +116,7 @@ class TopicReader(SourceReader):
         self._no_more = False
         self._closed = False
         self._wake: Callable[[], None] | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: tuple[threading.Thread, ...] = ()
         self._consumer: RecordConsumer
         #: The piece that polling is cutting into batches, and where it stands there.
         self._current: _Piece | None = None
@@ -110,11 +129,15 @@ class TopicReader(SourceReader):
                 split = TopicSplit.decode(encoded)
                 self._positions[split.id] = split
                 self._new.append(split)
-            if splits and self._thread is None:
+            if splits and not self._threads:
                 self._consumer = self._cluster.record_consumer(self._poll_records, self._rows.wanted)
                 name = f"kafka-{self._context.subtask}"
-                self._thread = threading.Thread(target=self._consume_all, name=name, daemon=True)
-                self._thread.start()
+                self._threads = (
+                    threading.Thread(target=self._consume_all, name=name, daemon=True),
+                    threading.Thread(target=self._decode_all, name=f"{name}-decode", daemon=True),
+                )
+                for thread in self._threads:
+                    thread.start()
             self._changed.notify_all()
 
     def no_more_splits(self) -> None:
@@ -217,14 +240,15 @@ class TopicReader(SourceReader):
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop the thread; what it had consumed ahead is consumed again by whoever goes on."""
+        """Stop the threads; what they had consumed ahead is consumed again by whoever goes on."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout=10)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(timeout=10)
 
-    # -- the thread's side ------------------------------------------------------------------------------------------
+    # -- the side of the thread that consumes -------------------------------------------------------------------------
 
     def _consume_all(self) -> None:
         fetches: dict[tuple[str, int], _Fetch] = {}
@@ -235,14 +259,13 @@ class TopicReader(SourceReader):
                 self._cluster.check()
                 self._cluster.check_read({topic for topic, _ in fetches})
                 self._take_in(found, events, fetches)
-        except BaseException as error:  # raised again where it is polled
+        except BaseException as error:  # raised again where it is polled, behind what was consumed before
             with self._changed:
-                self._failure = _translated(error, self._cluster)
-            self._call_wake()
+                self._consumed.append(_translated(error, self._cluster))
+                self._changed.notify_all()
         finally:
             self._commit()
             self._consumer.close()
-            self._rows.close()
 
     def _commit(self) -> None:
         """Tell the group where tables stand; a commit that fails is logged, and the next one makes up for it."""
@@ -257,9 +280,9 @@ class TopicReader(SourceReader):
     def _may_consume(self, fetches: dict[tuple[str, int], _Fetch]) -> bool:
         """Take new partitions, pause and resume, and wait for room; False at the end."""
         with self._changed:
-            while not self._closed and not self._new and not self._to_commit and self._full():
+            while not self._ended_early() and not self._new and not self._to_commit and self._full():
                 self._changed.wait()
-            if self._closed:
+            if self._ended_early():
                 return False
             new, self._new = self._new, []
             paused = self._paused
@@ -278,9 +301,15 @@ class TopicReader(SourceReader):
                     one.paused = stops
         return True
 
+    def _ended_early(self) -> bool:
+        return self._closed or self._failure is not None
+
     def _full(self) -> bool:
-        """Whether enough rows wait that may be polled."""
+        """Whether enough rows wait that may be polled, or records that become rows."""
         waiting = sum(piece.columns.num_rows for piece in self._pieces if piece.split_id not in self._paused)
+        waiting += sum(
+            one.count for one in self._consumed if isinstance(one, _Consumed) and one.split_id not in self._paused
+        )
         return waiting >= _BATCHES_AHEAD * self._context.batch_rows
 
     def _take_in(
@@ -300,48 +329,79 @@ class TopicReader(SourceReader):
         for records in found:
             fetch = fetches.get((records.topic, records.partition))
             if fetch is not None:
-                self._decode(records, fetch, fetches)
+                self._keep(records, fetch, fetches)
         for key, end in ends.items():
             fetch = fetches.get(key)
             # Behind the last record there may be marks of transactions, which are none.
             if fetch is not None and end > fetch.next:
-                self._put(fetch, fetches, Columns((), 0), np.empty(0, np.int64), end)
+                self._put(fetch, fetches, None, end)
 
-    def _decode(self, records: Records, fetch: _Fetch, fetches: dict[tuple[str, int], _Fetch]) -> None:
-        offsets = records.offsets
-        following = int(offsets[-1]) + 1
-        if fetch.split.stop is not None and following > fetch.split.stop:
-            records = records.part(0, int(np.searchsorted(offsets, fetch.split.stop)))
-            offsets, following = records.offsets, fetch.split.stop
-        if not len(offsets):
-            self._put(fetch, fetches, Columns((), 0), offsets, following)
-            return
-        columns = self._rows.decode(records)
-        self._context.count(BYTES_READ, records.value_bytes)
-        assert columns.lines is not None
-        of_rows = offsets[columns.lines]
-        if fetch.next == fetch.split.offset and fetch.split.rows_done and int(offsets[0]) == fetch.split.offset:
-            done = fetch.split.rows_done
-            columns, of_rows = columns.slice(done, columns.num_rows), of_rows[done:]
-        self._put(fetch, fetches, columns, of_rows, following)
+    def _keep(self, records: Records, fetch: _Fetch, fetches: dict[tuple[str, int], _Fetch]) -> None:
+        """Records before the offset at which the partition ends for this reader."""
+        following = int(records.offsets[-1]) + 1
+        stop = fetch.split.stop
+        if stop is not None and following > stop:
+            records = records.part(0, int(np.searchsorted(records.offsets, stop)))
+            following = stop
+        self._put(fetch, fetches, records if len(records.offsets) else None, following)
 
     def _put(
-        self,
-        fetch: _Fetch,
-        fetches: dict[tuple[str, int], _Fetch],
-        columns: Columns,
-        offsets: npt.NDArray[np.int64],
-        following: int,
+        self, fetch: _Fetch, fetches: dict[tuple[str, int], _Fetch], records: Records | None, following: int
     ) -> None:
         split = fetch.split
         ends = split.stop is not None and following >= split.stop
+        rows_done = 0
+        if records is not None and fetch.next == split.offset and int(records.offsets[0]) == split.offset:
+            rows_done = split.rows_done
         fetch.next = following
         if ends:
             del fetches[split.topic, split.partition]
             self._consumer.unassign(split.topic, split.partition)
         with self._changed:
-            self._pieces.append(_Piece(split.id, columns, offsets, following, ends))
-        self._call_wake()
+            self._consumed.append(_Consumed(split.id, records, following, ends, rows_done))
+            self._changed.notify_all()
+
+    # -- the side of the thread that decodes --------------------------------------------------------------------------
+
+    def _decode_all(self) -> None:
+        try:
+            while (consumed := self._next_consumed()) is not None:
+                piece = self._decoded(consumed)
+                with self._changed:
+                    self._pieces.append(piece)
+                    self._consumed.popleft()
+                self._call_wake()
+        except BaseException as error:  # raised again where it is polled
+            with self._changed:
+                self._failure = _translated(error, self._cluster)
+                self._changed.notify_all()
+            self._call_wake()
+        finally:
+            self._rows.close()
+
+    def _next_consumed(self) -> _Consumed | None:
+        """What is to be decoded next, which stays in its place meanwhile; None at the end."""
+        with self._changed:
+            while not self._consumed and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            found = self._consumed[0]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _decoded(self, consumed: _Consumed) -> _Piece:
+        records, done = consumed.records, consumed.rows_done
+        if records is None:
+            return _Piece(consumed.split_id, Columns((), 0), np.empty(0, np.int64), consumed.next, consumed.ends)
+        columns = self._rows.decode(records)
+        self._context.count(BYTES_READ, records.value_bytes)
+        assert columns.lines is not None
+        offsets = records.offsets[columns.lines]
+        if done:
+            columns, offsets = columns.slice(done, columns.num_rows), offsets[done:]
+        return _Piece(consumed.split_id, columns, offsets, consumed.next, consumed.ends)
 
     def _call_wake(self) -> None:
         with self._changed:

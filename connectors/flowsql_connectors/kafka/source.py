@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 
@@ -39,6 +40,11 @@ from flowsql_core.types.logical import LogicalType
 
 #: A record replaces the row of its key, or, without a value, removes it.
 UPSERTS = ChangelogMode(frozenset({RowKind.UPDATE_AFTER, RowKind.DELETE}), key_only_deletes=True)
+
+
+#: Records that are consumed at once where ``max.poll.records`` is not set: their bytes stay in the processor's cache
+#: from one thread to the next.
+_AT_ONCE: Final = 16_384
 
 
 class TopicSource(TableSource):
@@ -123,7 +129,7 @@ class TopicSource(TableSource):
             tuple(pa.array([], to_arrow(column.type)) for column in self._scan.output), num_rows=0
         )
         commits = self._given.get(COMMIT_ON_CHECKPOINT, "true").strip().lower() == "true"
-        most = min(number_of(self._given, MAX_POLL_RECORDS, context.batch_rows), context.batch_rows)
+        most = min(number_of(self._given, MAX_POLL_RECORDS, _AT_ONCE), context.batch_rows)
         strict = RecordRows(self._records, self._scan, self._upserts, context)
         rows: RecordRows | TolerantRows = strict
         if self._bad_records is not None:

@@ -171,12 +171,11 @@ class TransactionCommitter(Committer):
             raise
         if self._interrupted(producer):
             raise _lost("brokers went away")
-        mark = ck.TopicPartition(self._topics[0], 0, len(done), orjson.dumps(done).decode())
-        self._send_mark(producer, mark)
+        self._send_mark(producer, len(done), orjson.dumps(done))
         self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
         self._done = done
 
-    def _send_mark(self, producer: RecordProducer, mark: Any) -> None:
+    def _send_mark(self, producer: RecordProducer, offset: int, mark: bytes) -> None:
         """Add the mark to the transaction, within a time that is kept here.
 
         The client does not keep its own: a call whose coordinator goes away sleeps until another connection changes,
@@ -188,11 +187,11 @@ class TransactionCommitter(Committer):
         """
         told: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         left_behind = threading.Event()
-        group = self._group.consumer_group_metadata()
+        group = self._prefix + _SUFFIX
 
         def send() -> None:
             try:
-                producer.client.send_offsets_to_transaction([mark], group, _MARK_S)
+                producer.client.send_mark(self._topics[0], offset, mark, group, _MARK_S)
             except BaseException as error:  # raised again by who waits
                 told.put(error)
             else:

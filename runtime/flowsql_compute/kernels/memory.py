@@ -132,7 +132,7 @@ def copy_far() -> Any:
 
 @native
 def call_far() -> Any:
-    """``call_far(function, one, other)``: what the C function at an address returns, as int64, for two words.
+    """``call_far(function, one, other, third)``: what the C function at an address returns, as int64, for three words.
 
     A function of fewer arguments takes no notice of the others; the bits above a shorter result mean nothing.
     """
@@ -141,13 +141,13 @@ def call_far() -> Any:
     from numba.extending import intrinsic
 
     @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-    def call_far(typing: Any, function: Any, one: Any, other: Any) -> Any:
+    def call_far(typing: Any, function: Any, one: Any, other: Any, third: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             word = ir.IntType(64)
-            called = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
-            return builder.call(called, [args[1], args[2]])
+            called = builder.inttoptr(args[0], ir.FunctionType(word, [word, word, word]).as_pointer())
+            return builder.call(called, [args[1], args[2], args[3]])
 
-        return types.int64(types.int64, types.int64, types.int64), generate
+        return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
     return call_far
 

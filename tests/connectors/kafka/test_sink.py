@@ -144,6 +144,22 @@ def test_keys_and_metadata(broker: Broker) -> None:
     other.writer.close()
 
 
+def test_a_buffer_that_is_full(broker: Broker) -> None:
+    """Records wait for room in their order, with what they hold besides a value."""
+    topic = broker.topic()
+    options = {
+        "key.format": "raw", "key.fields": "k", "value.format": "raw", "value.fields-include": "EXCEPT_KEY",
+        "sink.partitioner": "fixed", "properties.queue.buffering.max.messages": "10",
+    }  # fmt: skip
+    insert = Insert(_table(broker, "k STRING, v STRING", topic, options), metadata=("headers", "timestamp"))
+    rows = [[f"k{at}", [f"v{at}", "", None][at % 3], [("h", b"%d" % at), ("n", None)], 1 + at] for at in range(300)]
+    insert.write(*rows)
+    insert.end()
+    assert [(m.key().decode(), m.value(), m.headers(), m.timestamp()[1]) for m in broker.read(topic)] == [
+        (k, None if v is None else v.encode(), headers, moment) for k, v, headers, moment in rows
+    ]
+
+
 @pytest.mark.parametrize(
     ("partitioner", "partitions"),
     [("fixed", [PARTITIONS - 1] * 8), ("round-robin", sorted([*range(PARTITIONS)] * 2))],

@@ -9,7 +9,7 @@ import pytest
 
 from flowsql.table import TableEnvironment
 from flowsql_connectors import registry
-from flowsql_connectors.kafka import native
+from flowsql_connectors.kafka import library, native
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_connectors.spi.source import ReaderContext, Split
 from flowsql_core.clock import SystemClock
@@ -234,13 +234,13 @@ def test_more_bytes_than_an_array_holds_come_as_several(broker: Broker, monkeypa
 
 
 def test_a_client_without_the_librarys_functions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    native._library.cache_clear()
-    monkeypatch.setitem(native._FUNCTIONS, "rd_kafka_no_such_function", (None, ()))
+    library.library.cache_clear()
+    monkeypatch.setitem(library._FUNCTIONS, "rd_kafka_no_such_function", (None, ()))
     try:
         with pytest.raises(ConnectorError, match="librdkafka's functions are not found"):
-            native._library()
+            library.library()
     finally:
-        native._library.cache_clear()
+        library.library.cache_clear()
 
 
 def test_new_partitions_are_read_from_their_start(broker: Broker) -> None:

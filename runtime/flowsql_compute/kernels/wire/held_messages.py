@@ -52,11 +52,11 @@ def call_for_messages(addresses, order, function, argument, results):
     """What a function of the library, by its address, returns for each message of ``order``; room for its second
     argument is ``argument[i]``, an address."""
     for i in range(order.size):
-        results[i] = call_far(function, addresses[order[i]], argument[i])
+        results[i] = call_far(function, addresses[order[i]], argument[i], np.int64(0))
 
 
 @kernel("void(int64[::1], int64, int64)")
 def release_messages(addresses, count, function):
     """Give the first ``count`` messages back by the library's function at an address."""
     for i in range(count):
-        call_far(function, addresses[i], np.int64(0))
+        call_far(function, addresses[i], np.int64(0), np.int64(0))
