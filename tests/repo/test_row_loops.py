@@ -33,6 +33,7 @@ LOOPED_OVER: Final = {"tolist"}
 ODD: Final = "over odd rows: tests/connectors/test_bulk_paths sees that there are no others"
 ARGUMENTS: Final = "over the distinct values of an argument, one pass of all rows each"
 CLIENT: Final = "Kafka's client library takes a Python object a record"
+TOPICS: Final = "over distinct topics"
 HEADERS: Final = "headers of Kafka's records, where a query asks for them"
 CLIENTS: Final = "the client library takes and gives Python objects, one a key, document or message"
 
@@ -145,7 +146,10 @@ ALLOWED: Final = {
     "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
     "flowsql_connectors/kafka/bad_records:TopicLetters.write": CLIENT,
     "flowsql_connectors/dead_letters:read_letters": "over bad records that an earlier reader met, too",
-    "flowsql_connectors/kafka/producer:_messages": CLIENT,
+    "flowsql_connectors/kafka/native_producer:NativeProducer._headers": HEADERS,
+    "flowsql_connectors/kafka/native_producer:NativeProducer._topics_of": TOPICS,
+    "flowsql_connectors/kafka/producer:RecordProducer._sizes_of": TOPICS,
+    "flowsql_connectors/kafka/producer:RecordProducer.write": "of one record that is refused",
     "flowsql_connectors/kafka/native:RecordConsumer._records": HEADERS,
     "flowsql_connectors/kafka/rows:_told": HEADERS,
     "flowsql_connectors/mongodb/from_bson:column_of": CLIENTS,
