@@ -149,7 +149,7 @@ ALLOWED: Final = {
     "flowsql_connectors/kafka/native_producer:NativeProducer._headers": HEADERS,
     "flowsql_connectors/kafka/native_producer:NativeProducer._topics_of": TOPICS,
     "flowsql_connectors/kafka/producer:RecordProducer._sizes_of": TOPICS,
-    "flowsql_connectors/kafka/producer:RecordProducer.write": "of one record that is refused",
+    "flowsql_connectors/kafka/native_producer:NativeProducer.send": "over headers of records behind one that is refused",
     "flowsql_connectors/kafka/native:RecordConsumer._records": HEADERS,
     "flowsql_connectors/kafka/rows:_told": HEADERS,
     "flowsql_connectors/mongodb/from_bson:column_of": CLIENTS,

@@ -39,11 +39,12 @@ ENTRY_VALUE: Final = "v"
 class JsonShape:
     """The wanted columns as nodes for the kernel; keeps its working memory from call to call.
 
-    ``complete``: objects that lack a field are not plain.
+    ``complete``: objects that lack a field are not plain. ``exact``: numbers are no texts, and texts no numbers.
     """
 
-    def __init__(self, columns: Schema, complete: bool) -> None:
+    def __init__(self, columns: Schema, complete: bool, exact: bool = False) -> None:
         self._complete = complete
+        self._exact = exact
         self._kinds = [ROW]
         self._firsts = [0]
         self._counts = [len(columns)]
@@ -72,9 +73,9 @@ class JsonShape:
                 self._kinds[node], self._firsts[node] = MAP, self._node(below)
             case MultisetType():
                 self._kinds[node], self._firsts[node] = MAP, self._node(INT)
-            case CharacterType():
+            case CharacterType() if not self._exact:
                 self._kinds[node] = TEXT
-            case IntegerType() | FloatType() | DoubleType() | DecimalType():
+            case IntegerType() | FloatType() | DoubleType() | DecimalType() if not self._exact:
                 self._kinds[node] = NUMBER
             case RowType(fields=fields):
                 first = len(self._names)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, pack_validity
+from flowsql_compute.eval.columns import make_array, pack_validity, string_buffers, validity
 from flowsql_compute.eval.nested.lists import Ranges, make_map
 from flowsql_compute.eval.nested.map_order import as_hashed
 from flowsql_compute.kernels.wire import avro_decode as op
@@ -40,6 +40,8 @@ Bytes = npt.NDArray[np.uint8]
 #: Digits of the fraction that each logical type keeps.
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _UNITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+#: Of a range of bytes.
+_LENGTH: Final = 0x7FFFFFFF
 _REASONS: Final = {
     op.ENDS_EARLY: "its bytes do not hold what the schema says",
     op.NO_SUCH_BRANCH: "a branch of a union, or a symbol of an enum, is not there",
@@ -216,9 +218,27 @@ def _rescaled(values: npt.NDArray[Any], digits: int, wanted: int) -> npt.NDArray
     return rescaled
 
 
+def decimals_of(array: Any, type_: DecimalType, of: AvroType, name: str) -> Any:
+    """A binary column, each value the digits of a number as Avro has them, as decimals.
+
+    Args:
+        of: the schema that the numbers were written with.
+        name: of the column, for errors.
+
+    Raises:
+        ExecutionError: a number does not fit the type.
+    """
+    offsets, data = string_buffers(array)
+    starts = offsets.astype(np.int64)
+    return _decimals(starts[:-1] << 31 | np.diff(starts), validity(array), type_, of, data, name)
+
+
 def _decimals(
     ranges: Int64s, valid: npt.NDArray[np.bool_] | None, type_: DecimalType, of: AvroType, data: Bytes, name: str
 ) -> Any:
+    empty = (ranges & _LENGTH) == 0
+    if (empty if valid is None else empty & valid).any():
+        raise ExecutionError("avro-type-mismatch", f"A number in field '{name}' has no bytes.")
     words = np.zeros((len(ranges), 2), np.int64)
     too_long = words_of_big_endian(data, np.ascontiguousarray(ranges), words)
     scale = of.scale if isinstance(of, Primitive | Fixed) and of.logical == "decimal" else type_.scale

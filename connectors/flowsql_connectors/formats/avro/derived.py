@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
+import orjson
+
+from flowsql_connectors.formats.avro.schema import AvroType, parse_schema
 from flowsql_core.errors import BindError
 from flowsql_core.types.logical import (
     INT,
@@ -32,6 +36,8 @@ from flowsql_core.types.logical import (
 
 NAMESPACE: Final = "org.apache.flink.avro.generated"
 ROW_NAME: Final = "record"
+#: Digits of milliseconds.
+MILLIS: Final = 3
 
 
 def derived_schema(columns: Schema, legacy: bool, name: str = ROW_NAME, nullable: bool = False) -> Any:
@@ -48,6 +54,32 @@ def derived_schema(columns: Schema, legacy: bool, name: str = ROW_NAME, nullable
     document = _Derived(legacy).record(tuple(Field(c.name, c.type) for c in columns), name)
     document = {"type": "record", "name": name, "namespace": NAMESPACE, "fields": document["fields"]}
     return ["null", document] if nullable else document
+
+
+def message_schema(columns: Schema, legacy: bool) -> AvroType:
+    """The schema of messages without one of their own: the derived one, but that times are milliseconds.
+
+    Flink 2.3 writes and reads milliseconds whatever the digits of a column, which cuts those behind them off.
+
+    Raises:
+        BindError: a column has a type or precision that Avro has not.
+    """
+    derived_schema(columns, legacy)
+    cut = tuple(Column(column.name, _in_millis(column.type)) for column in columns)
+    return parse_schema(orjson.dumps(derived_schema(cut, legacy)))
+
+
+def _in_millis(type_: LogicalType) -> LogicalType:
+    match type_:
+        case TimestampType(precision=precision) | TimestampLtzType(precision=precision):
+            return replace(type_, precision=min(precision, MILLIS))
+        case ArrayType(element=element):
+            return replace(type_, element=_in_millis(element))
+        case MapType(value=value):
+            return replace(type_, value=_in_millis(value))
+        case RowType(fields=fields):
+            return replace(type_, fields=tuple(replace(field, type=_in_millis(field.type)) for field in fields))
+    return type_
 
 
 def columns_of_row(type_: RowType) -> Schema:

@@ -13,12 +13,14 @@ from flowsql_compute.kernels.wire import avro_encode as op
 from flowsql_connectors.formats.avro.schema import (
     ArrayOf,
     AvroType,
+    Enumeration,
     MapOf,
     Primitive,
     Record,
     Union,
 )
-from flowsql_core.errors import BindError
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.record import record
 from flowsql_core.types.logical import (
     INT,
@@ -72,6 +74,9 @@ class _Leaf:
     operation: int
     #: Of times: the digits that are written.
     digits: int | None = None
+    #: Of an enum, whose places are written: what it is called, and its words.
+    enum: Enumeration | None = None
+    name: str = ""
 
 
 class RecordEncoder:
@@ -79,10 +84,10 @@ class RecordEncoder:
 
     Args:
         schema: a record, or a union of null and one.
-        row: the columns; fields of the schema are found by their names.
+        row: the columns, of which the schema has the fields.
 
     Raises:
-        BindError: a column has no field, or one of another type; a field has no column and takes no NULL.
+        BindError: a type of the schema is not written as its column's.
     """
 
     def __init__(self, schema: AvroType, row: RowType) -> None:
@@ -95,7 +100,11 @@ class RecordEncoder:
         self._program = np.array(self._code, np.int64)
 
     def encode(self, columns: tuple[Any, ...], num_rows: int) -> EncodedRows:
-        """The rows of a batch."""
+        """The rows of a batch.
+
+        Raises:
+            ExecutionError: a text is no word of its enum.
+        """
         slots: list[Int64s] = []
         valid: list[npt.NDArray[np.uint8]] = []
         texts: list[npt.NDArray[np.uint8]] = []
@@ -130,6 +139,9 @@ class RecordEncoder:
             out,
             offsets,
         )
+        if size < 0:
+            operation = self._code[-1 - size]
+            raise _no_word(self._leaves[operation[1]], arrays, int(levels[operation[3]]))
         return EncodedRows(out[:size].copy(), offsets)
 
     def _emit(
@@ -139,7 +151,10 @@ class RecordEncoder:
         return len(self._code) - 1
 
     def _leaf(self, path: tuple[int, ...], operation: int, digits: int | None = None) -> int:
-        self._leaves.append(_Leaf(path, operation, digits))
+        return self._add(_Leaf(path, operation, digits))
+
+    def _add(self, leaf: _Leaf) -> int:
+        self._leaves.append(leaf)
         return len(self._leaves) - 1
 
     def _goes_to(self, at: int) -> None:
@@ -150,15 +165,9 @@ class RecordEncoder:
         null = -1
         if isinstance(schema, Union):
             others = [branch for branch in schema.branches if branch != Primitive("null")]
-            if schema.null is None or len(others) != 1 or len(schema.branches) != 2:
+            if schema.null is None or len(others) != 1:
                 raise _unfit(schema, type_, name)
             null, schema = schema.null, others[0]
-        elif type_.nullable and path:
-            raise BindError(
-                "avro-schema-mismatch",
-                f"Field '{name}' of the schema takes no NULL, but the column is {type_}",
-                hint="declare the column NOT NULL, or the field as a union with null",
-            )
         match schema, type_:
             case Record(), RowType():
                 self._record(schema, type_, path, level, null, name)
@@ -174,6 +183,9 @@ class RecordEncoder:
                 operation, argument = _operation(schema, type_, name)
                 digits = _DIGITS.get(schema.logical.rpartition("-")[2], 3) if schema.logical else None
                 self._emit(operation, self._leaf(path, operation, digits), argument, level, null)
+            case Enumeration(), CharacterType():
+                leaf = self._add(_Leaf(path, op.PUT_ENUM, enum=schema, name=name))
+                self._emit(op.PUT_ENUM, leaf, 0, level, null)
             case _:
                 raise _unfit(schema, type_, name)
 
@@ -182,24 +194,8 @@ class RecordEncoder:
         if null >= 0:
             begin = self._emit(op.PUT_RECORD, self._leaf(path, op.PUT_RECORD), 0, level, null)
         prefix = f"{name}." if name else ""
-        places = {field.name: at for at, field in enumerate(row.fields)}
-        lost = sorted(places.keys() - {field.name for field in schema.fields})
-        if lost:
-            raise BindError(
-                "avro-schema-mismatch",
-                f"The schema has no field for column '{prefix}{lost[0]}'",
-                hint="it has " + ", ".join(field.name for field in schema.fields),
-            )
-        for field in schema.fields:
-            if field.name in places:
-                at = places[field.name]
-                self._write(field.type, row.fields[at].type, (*path, at), level, prefix + field.name)
-            elif isinstance(field.type, Union) and field.type.null is not None:
-                self._emit(op.PUT_NULL, null=field.type.null)
-            else:
-                raise BindError(
-                    "avro-schema-mismatch", f"The table has no column for field '{prefix}{field.name}' of the schema"
-                )
+        for at, (field, member) in enumerate(zip(schema.fields, row.fields, strict=True)):
+            self._write(field.type, member.type, (*path, at), level, prefix + field.name)
         if begin is not None:
             self._goes_to(begin)
 
@@ -247,6 +243,15 @@ def _unfit(schema: AvroType, type_: LogicalType, name: str) -> BindError:
     )
 
 
+def _no_word(leaf: _Leaf, arrays: dict[tuple[int, ...], Any], place: int) -> ExecutionError:
+    assert leaf.enum is not None
+    word = _array_at(arrays, leaf.path)[place].as_py()
+    return ExecutionError(
+        "avro-type-mismatch",
+        f"'{word}' in field '{leaf.name}' is no symbol of {leaf.enum.shown}, which has {', '.join(leaf.enum.symbols)}.",
+    )
+
+
 def _array_at(arrays: dict[tuple[int, ...], Any], path: tuple[int, ...]) -> Any:
     """The values at a path; those of lists are all values of all lists."""
     found = arrays.get(path)
@@ -278,6 +283,9 @@ def _slots(array: Any, leaf: _Leaf, num_rows: int, text_at: int) -> tuple[Int64s
             wide = offsets.astype(np.int64)
             first, last = int(wide[0]), int(wide[-1])
             return (wide[:-1] - first + text_at) << 31 | np.diff(wide), data[first:last]
+    if leaf.enum is not None:
+        words = pa.array(leaf.enum.symbols, array.type)
+        array = pc.fill_null(pc.index_in(array, words), -1)
     values, _ = values_and_validity(array)
     match leaf.operation:
         case op.PUT_DECIMAL:

@@ -6,17 +6,18 @@ field. Source: Apache Avro specification 1.12, "JSON Encoding".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import string_buffers
-from flowsql_connectors.formats.avro.derived import derived_schema
+from flowsql_compute.eval.columns import make_array, string_buffers, values_and_validity
+from flowsql_connectors.formats.avro.decode import decimals_of
+from flowsql_connectors.formats.avro.derived import message_schema
+from flowsql_connectors.formats.avro.json_bytes import bytes_of_decimals, bytes_of_texts, texts_of_bytes
 from flowsql_connectors.formats.avro.messages import not_null
-from flowsql_connectors.formats.avro.schema import ArrayOf, AvroType, MapOf, Primitive, Record, Union, parse_schema
+from flowsql_connectors.formats.avro.schema import ArrayOf, AvroType, MapOf, Primitive, Record, Union
 from flowsql_connectors.formats.columnar.binary_messages import BadMessageError, BinaryMessages, MessageRows
 from flowsql_connectors.formats.format import (
     Columns,
@@ -26,9 +27,11 @@ from flowsql_connectors.formats.format import (
 from flowsql_connectors.formats.json import JsonFormat
 from flowsql_connectors.formats.json_decode import BadLineError, JsonLines
 from flowsql_connectors.formats.json_encode import JsonEncoder
+from flowsql_connectors.formats.json_shape import JsonShape
+from flowsql_connectors.formats.json_values import JsonConverter, NumberText, json_text
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import InternalError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     BIGINT,
@@ -38,8 +41,14 @@ from flowsql_core.types.logical import (
     INT,
     STRING,
     ArrayType,
+    BooleanType,
+    CharacterType,
     Column,
+    DecimalType,
+    DoubleType,
     Field,
+    FloatType,
+    IntegerType,
     LogicalType,
     MapType,
     MultisetType,
@@ -55,14 +64,20 @@ _JSON = JsonFormat(
     ignore_nulls=False,
     prefix="avro",
 )
-_PLAIN = {"boolean": BOOLEAN, "int": INT, "long": BIGINT, "float": FLOAT, "double": DOUBLE, "string": STRING}
+#: Bytes are texts, a character a byte.
+_PLAIN = {
+    "boolean": BOOLEAN, "int": INT, "long": BIGINT, "float": FLOAT, "double": DOUBLE, "string": STRING, "bytes": STRING,
+}  # fmt: skip
+
+#: Of a millisecond.
+_MICROS: Final = 1000
 
 
 class _Shape:
     """The columns of a table as they are, and as they stand in the messages."""
 
     def __init__(self, columns: Schema, legacy: bool) -> None:
-        schema = parse_schema(orjson.dumps(derived_schema(columns, legacy)))
+        schema = message_schema(columns, legacy)
         assert isinstance(schema, Record)
         self.columns = columns
         self.schemas = [field.type for field in schema.fields]
@@ -70,8 +85,32 @@ class _Shape:
         self.stored = tuple(Column(column.name, _stored(schema)) for column, schema in named)
 
 
+class _Exact(JsonConverter):
+    """Converts values of the kinds that a schema says: format json makes texts of numbers, and numbers of texts."""
+
+    def _not_null(self, value: Any, type_: LogicalType) -> Any:
+        is_number = isinstance(value, NumberText)
+        match type_:
+            case CharacterType():
+                fits = isinstance(value, str) and not is_number
+            case BooleanType():
+                fits = isinstance(value, bool)
+            case IntegerType() | FloatType() | DoubleType():
+                fits = is_number
+            case _:
+                fits = True
+        if not fits:
+            raise ValueError(f"{json_text(value)} is no {type_}")
+        return super()._not_null(value, type_)
+
+
 class _Lines(JsonLines):
     """Reads texts that are in memory."""
+
+    def __init__(self, stored: Schema) -> None:
+        super().__init__(_JSON, stored, tells_bad_rows=True)
+        self._converter = _Exact(_JSON.dialect, ignore=False, fail_on_missing=True)
+        self._shape = JsonShape(stored, complete=True, exact=True)
 
     def rows(self, data: bytes) -> Columns:
         """The rows of lines."""
@@ -84,7 +123,7 @@ class AvroJsonDecoder(BinaryMessages):
     def __init__(self, context: DecodeContext, legacy: bool) -> None:
         self._shape = _Shape(context.columns, legacy)
         self._projection = context.projection
-        self._lines = _Lines(_JSON, self._shape.stored, tells_bad_rows=True)
+        self._lines = _Lines(self._shape.stored)
 
     def rows(self, messages: Any) -> MessageRows:
         """A row for each message that is not NULL."""
@@ -109,11 +148,27 @@ class AvroJsonDecoder(BinaryMessages):
             raise BadMessageError(
                 0, "bad-avro-record", "Failed to deserialize Avro record: a message of the batch is not one object."
             )
+        self._check_nulls(columns.arrays, numbers)
         arrays = tuple(
-            _unwrapped(columns.arrays[index], self._shape.schemas[index], self._shape.columns[index].type)
+            _unwrapped(
+                columns.arrays[index],
+                self._shape.schemas[index],
+                self._shape.columns[index].type,
+                self._shape.columns[index].name,
+            )
             for index in self._projection
         )
         return MessageRows(Columns(arrays, count), numbers)
+
+    def _check_nulls(self, arrays: tuple[Any, ...], numbers: npt.NDArray[np.int64] | None) -> None:
+        for array, schema, column in zip(arrays, self._shape.schemas, self._shape.columns, strict=True):
+            if array.null_count and not isinstance(schema, Union):
+                row = int(np.argmax(np.asarray(pc.is_null(array))))
+                raise BadMessageError(
+                    row if numbers is None else int(numbers[row]),
+                    "bad-avro-record",
+                    f"Failed to deserialize Avro record: field '{column.name}' is null, expected is {schema.shown}.",
+                )
 
 
 class AvroJsonEncoder(MessageEncoder):
@@ -172,32 +227,36 @@ def _stored(schema: AvroType) -> LogicalType:
             return MapType(key=STRING.as_nullable(False), value=_stored(values))
         case Primitive(name=name) if name in _PLAIN:
             return _PLAIN[name]
-    raise NotSupportedYetError(
-        "columns of bytes or decimals in Avro's JSON encoding", hint="'avro.encoding' = 'binary' has them"
-    )
+    raise InternalError(f"a derived schema has {schema.shown}")
 
 
-def _unwrapped(array: Any, schema: AvroType, type_: LogicalType) -> Any:
+def _unwrapped(array: Any, schema: AvroType, type_: LogicalType, name: str) -> Any:
     """A column of the table of what was read."""
     if isinstance(schema, Union):
-        return _unwrapped(pc.struct_field(array, [0]), _other(schema), type_)
+        return _unwrapped(pc.struct_field(array, [0]), _other(schema), type_, name)
     target = to_arrow(type_)
     match schema, type_:
+        case Primitive(name="bytes"), DecimalType():
+            return decimals_of(bytes_of_texts(array), type_, schema, name)
+        case Primitive(name="bytes"), _:
+            return bytes_of_texts(array)
         case Record(fields=own), RowType(fields=fields):
             named = zip(own, fields, strict=True)
-            children = [_unwrapped(array.field(at), avro.type, field.type) for at, (avro, field) in enumerate(named)]
+            children = [
+                _unwrapped(array.field(at), avro.type, field.type, f"{name}.{field.name}")
+                for at, (avro, field) in enumerate(named)
+            ]
             return pa.StructArray.from_arrays(children, [field.name for field in fields], mask=pc.is_null(array))
         case ArrayOf(items=items), ArrayType(element=element):
-            return _lists(array, target, _unwrapped(array.values, items, element))
+            return _lists(array, target, _unwrapped(array.values, items, element, name))
         case MapOf(values=values), MapType(value=value):
-            return _lists(array, target, _entries(target, array.keys, _unwrapped(array.items, values, value)))
+            return _lists(array, target, _entries(target, array.keys, _unwrapped(array.items, values, value, name)))
         case MapOf(values=values), MultisetType():
-            return _lists(array, target, _entries(target, array.keys, _unwrapped(array.items, values, INT)))
+            return _lists(array, target, _entries(target, array.keys, _unwrapped(array.items, values, INT, name)))
     if array.type == target:
         return array
-    if pa.types.is_timestamp(target) and isinstance(schema, Primitive):
-        unit = "us" if str(schema.logical).endswith("micros") else "ms"
-        return pc.cast(array.view(pa.timestamp(unit, target.tz)), target)
+    if pa.types.is_timestamp(target):
+        return pc.cast(array.view(pa.timestamp("ms", target.tz)), target)
     if pa.types.is_date(target) or pa.types.is_time(target):
         return array.view(target)
     return pc.cast(array, target, safe=False)
@@ -217,10 +276,16 @@ def _wrapped(array: Any, schema: AvroType) -> Any:
             return _lists(array, target, _wrapped(array.values, items))
         case MapOf(values=values):
             return _lists(array, target, _entries(target, array.keys, _wrapped(array.items, values)))
-    if pa.types.is_timestamp(array.type) and isinstance(schema, Primitive):
-        unit = "us" if str(schema.logical).endswith("micros") else "ms"
-        stored = pa.timestamp(unit, array.type.tz)
-        return pc.cast(array, options=pc.CastOptions(stored, allow_time_truncate=True)).view(target)
+    if schema == Primitive("bytes"):
+        return texts_of_bytes(array)
+    if pa.types.is_decimal(array.type):
+        return texts_of_bytes(bytes_of_decimals(array))
+    if pa.types.is_timestamp(array.type) and array.type.unit == "us":
+        # Arrow's own cast cuts towards zero, and moments before 1970 are cut to the earlier millisecond.
+        micros, valid = values_and_validity(array)
+        return make_array(micros // _MICROS, valid, target)
+    if pa.types.is_timestamp(array.type):
+        return array.view(target)
     if pa.types.is_date(array.type) or pa.types.is_time(array.type):
         return array.view(target)
     return pc.cast(array, target)

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from flowsql_compute.eval.columns import string_buffers
 from flowsql_connectors.formats.avro.decode import BadRecordError, RecordDecoder
-from flowsql_connectors.formats.avro.derived import derived_schema
+from flowsql_connectors.formats.avro.derived import message_schema
 from flowsql_connectors.formats.avro.encode import RecordEncoder
 from flowsql_connectors.formats.avro.files import row_of
 from flowsql_connectors.formats.avro.resolved import resolve
-from flowsql_connectors.formats.avro.schema import parse_schema
 from flowsql_connectors.formats.columnar.binary_messages import BadMessageError, BinaryMessages, MessageRows
 from flowsql_connectors.formats.format import (
     Columns,
@@ -33,7 +31,7 @@ class AvroMessageDecoder(BinaryMessages):
 
     def __init__(self, context: DecodeContext, legacy: bool) -> None:
         wanted = tuple(context.columns[index] for index in context.projection)
-        writer = parse_schema(orjson.dumps(derived_schema(context.columns, legacy)))
+        writer = message_schema(context.columns, legacy)
         self._records = RecordDecoder(resolve(writer, row_of(wanted)), plain_millis=True)
 
     def rows(self, messages: Any) -> MessageRows:
@@ -52,8 +50,7 @@ class AvroMessageEncoder(MessageEncoder):
     """Writes records of the schema that Flink derives from the columns."""
 
     def __init__(self, columns: Schema, legacy: bool) -> None:
-        schema = parse_schema(orjson.dumps(derived_schema(columns, legacy)))
-        self._records = RecordEncoder(schema, row_of(columns))
+        self._records = RecordEncoder(message_schema(columns, legacy), row_of(columns))
 
     def encode(self, columns: tuple[Any, ...], num_rows: int, kinds: npt.NDArray[np.uint8] | None = None) -> Any:
         """A record a row."""

@@ -182,13 +182,8 @@ class _Parser:
     def _complex(self, type_: Any, document: Mapping[str, Any], namespace: str) -> AvroType:
         if not isinstance(type_, str):
             return self.parse(type_, namespace)
-        logical = document.get("logicalType")
-        precision, scale = document.get("precision", 0), document.get("scale", 0)
         if type_ in PRIMITIVES:
-            # Logical types that are not valid are left out of account, as the specification wants it.
-            if logical == "decimal" and not (isinstance(precision, int) and precision > 0 and scale <= precision):
-                logical = None
-            return Primitive(type_, logical, precision, scale) if logical == "decimal" else Primitive(type_, logical)
+            return Primitive(type_, *_logical(document, None))
         try:
             match type_:
                 case "array":
@@ -209,8 +204,7 @@ class _Parser:
         if type_ == "enum":
             made = Enumeration(full, tuple(document["symbols"]))
         elif type_ == "fixed":
-            logical = document.get("logicalType")
-            made = Fixed(full, document["size"], logical, document.get("precision", 0), document.get("scale", 0))
+            made = Fixed(full, document["size"], *_logical(document, document["size"]))
         else:
             made = Record(full, tuple(self._field(field, inner) for field in document["fields"]))
         self._known[full] = made
@@ -224,6 +218,22 @@ class _Parser:
             "default" in document,
             document.get("default"),
         )
+
+
+def _logical(document: Mapping[str, Any], size: int | None) -> tuple[str | None, int, int]:
+    """The logical type, and precision and scale of a decimal; ``size``: bytes that its numbers have at most.
+
+    Logical types that are not valid are left out of account, as the specification wants it.
+    """
+    logical = document.get("logicalType")
+    if logical != "decimal":
+        return logical, 0, 0
+    precision, scale = document.get("precision"), document.get("scale", 0)
+    if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0):
+        return None, 0, 0
+    if size is not None and 10**precision > 2 ** (8 * size - 1):
+        return None, 0, 0
+    return logical, precision, scale
 
 
 def _full_name(name: str, namespace: str | None) -> str:

@@ -11,13 +11,12 @@ from flowsql_compute.compiler.declare import device, kernel
 from flowsql_compute.kernels.memory import copy_bytes
 from flowsql_compute.kernels.wire.varints import put_varint, zigzag
 
-#: Instructions; those up to FIXED write a value. Each is a row of ``code``: operation, leaf, argument, level, null,
+#: Instructions; those up to ENUM write a value. Each is a row of ``code``: operation, leaf, argument, level, null,
 #: items. ``null``: which of the two branches of its union is null; -1: none. ``level``: whose index counts.
-PUT_INTEGER, PUT_BOOLEAN, PUT_FLOAT, PUT_DOUBLE, PUT_BYTES, PUT_DECIMAL, PUT_FIXED = range(7)
+PUT_INTEGER, PUT_BOOLEAN, PUT_FLOAT, PUT_DOUBLE, PUT_BYTES, PUT_DECIMAL, PUT_FIXED, PUT_ENUM = range(8)
 #: PUT_RECORD: its branch; where it is NULL, on from ``argument``. PUT_LIST: its branch and how many items follow on the
 #: level ``items``; where there are none, on from ``argument``. PUT_NEXT: an item ends; again from ``argument`` on.
-#: PUT_NULL: the branch of null of a field that no column gives.
-PUT_RECORD, PUT_LIST, PUT_NEXT, PUT_NULL, PUT_END = range(7, 12)
+PUT_RECORD, PUT_LIST, PUT_NEXT, PUT_END = range(8, 12)
 
 
 @device
@@ -50,12 +49,13 @@ def encode_avro(count, code, base, slots, valid, text, index, stop, out, offsets
     """Write ``count`` rows behind each other; row i begins at ``offsets[i]``.
 
     A leaf's values are ``slots`` and ``valid`` from ``base[leaf]`` on: numbers, bits of floats, ranges of ``text``
-    (start << 31 | length), where a list's items begin (one more than there are lists); a decimal has two slots.
+    (start << 31 | length), where a list's items begin (one more than there are lists), the place of an enum's symbol,
+    below zero where it has none; a decimal has two slots.
 
     Room: ``index`` and ``stop`` as many as levels; ``out`` what the rows take at most; ``offsets`` ``count`` + 1.
 
     Returns:
-        The number of bytes.
+        The number of bytes; or below zero, -1 less the instruction that met no symbol, at ``index`` of its level.
     """
     at = np.int64(0)
     for row in range(count):
@@ -79,10 +79,6 @@ def encode_avro(count, code, base, slots, valid, text, index, stop, out, offsets
                 else:
                     out[at] = 0
                     at += 1
-                continue
-            if operation == PUT_NULL:
-                out[at] = np.uint8(2 * null)
-                at += 1
                 continue
             here = base[leaf]
             is_valid = True
@@ -111,7 +107,9 @@ def encode_avro(count, code, base, slots, valid, text, index, stop, out, offsets
                     at = _put_number(out, at, slots[here + 2 * place], slots[here + 2 * place + 1])
                     continue
                 value = slots[here + place]
-                if operation == PUT_INTEGER:
+                if operation == PUT_ENUM and value < 0:
+                    return -pc
+                if operation in (PUT_INTEGER, PUT_ENUM):
                     at = put_varint(out, at, zigzag(value))
                 elif operation == PUT_BOOLEAN:
                     out[at] = np.uint8(value)

@@ -10,12 +10,13 @@ import orjson
 import pyarrow as pa
 
 from flowsql_connectors.formats.avro.confluent.client import RegistryAddress, SchemaRegistry
+from flowsql_connectors.formats.avro.confluent.declared import check_declared
 from flowsql_connectors.formats.avro.confluent.factory import subject_of
 from flowsql_connectors.formats.avro.confluent.messages import RegistryDecoder, RegistryEncoder
 from flowsql_connectors.formats.avro.confluent.options import RegistryOptions
 from flowsql_connectors.formats.avro.derived import derived_schema
 from flowsql_connectors.formats.avro.files import row_of
-from flowsql_connectors.formats.avro.resolved import ReaderRules, resolve, rules_of
+from flowsql_connectors.formats.avro.resolved import ReaderRules, rules_of
 from flowsql_connectors.formats.avro.schema import parse_schema
 from flowsql_connectors.formats.change.events import Events, unfold
 from flowsql_connectors.formats.change.lines import codes
@@ -31,6 +32,7 @@ from flowsql_connectors.formats.format import (
     MessageEncoder,
 )
 from flowsql_connectors.options import OptionSet, OptionValues
+from flowsql_core.arrow import compute as pc
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import ALL_CHANGES, INSERT, UPDATE_AFTER, ChangelogMode
@@ -38,6 +40,10 @@ from flowsql_core.types.logical import STRING, Column, RowType, Schema
 
 IDENTIFIER: Final = "debezium-avro-confluent"
 _OPTIONS: Final = RegistryOptions(IDENTIFIER)
+_MISMATCH: Final = (
+    f"Schema provided for '{IDENTIFIER}' format must be a nullable record type with fields 'before', 'after', 'op' and "
+    "schema of fields 'before' and 'after' must match the table schema"
+)
 _ACTIONS: Final = {word: int(action) for word, action in DEBEZIUM.actions.items()}
 
 
@@ -66,11 +72,7 @@ class DebeziumAvroFormat(FileFormat):
         """A decoder of events."""
         # The rows before and after must be there, though nobody wants a column of them.
         wanted = tuple(context.columns[index] for index in context.projection) or context.columns[:1]
-        rules = ReaderRules({}, {})
-        if self.schema is not None:
-            own = parse_schema(self.schema)
-            resolve(own, row_of(_envelope(context.columns)))
-            rules = rules_of(own)
+        rules = ReaderRules({}, {}) if self.schema is None else rules_of(parse_schema(self.schema))
         rows = RegistryDecoder(SchemaRegistry(self.address), row_of(_envelope(wanted)), rules)
         return _EventDecoder(rows, len(context.projection))
 
@@ -78,7 +80,7 @@ class DebeziumAvroFormat(FileFormat):
         """An encoder of events.
 
         Raises:
-            BindError: nobody names a subject; the schema does not fit the columns.
+            BindError: nobody names a subject; the schema has a type that is not written (fixed).
         """
         name = subject_of(_OPTIONS, self.subject, None if context is None else context.subject)
         envelope = _envelope(columns)
@@ -95,7 +97,10 @@ class _EventDecoder(BinaryMessages):
         self._wanted = wanted
 
     def rows(self, messages: Any) -> MessageRows:
-        """The changes that the events tell; a NULL message, which follows a deletion, tells none."""
+        """The changes that the events tell; a message without bytes, which follows a deletion, tells none."""
+        empty = pc.equal(pc.binary_length(messages), 0)
+        if pc.any(empty).as_py():
+            messages = pc.if_else(empty, pa.scalar(None, messages.type), messages)
         found = self._events.rows(messages)
         before, after, op = found.columns.arrays
         action = codes(op, _ACTIONS, Action.BAD)
@@ -144,5 +149,15 @@ class DebeziumAvroFormatFactory(FormatFactory):
         return _OPTIONS.all()
 
     def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
-        """The format."""
-        return DebeziumAvroFormat(_OPTIONS.address(values), values.get(_OPTIONS.subject), values.get(_OPTIONS.schema))
+        """The format.
+
+        Raises:
+            ConnectorError: the explicit schema is none.
+            BindError: it is not the one of the columns' events, or Avro has no type for one of them.
+        """
+        schema = values.get(_OPTIONS.schema)
+        envelope = _envelope(table.columns)
+        if schema is not None:
+            check_declared(schema, envelope, _MISMATCH, nullable=True)
+        derived_schema(envelope, legacy=True)
+        return DebeziumAvroFormat(_OPTIONS.address(values), values.get(_OPTIONS.subject), schema)

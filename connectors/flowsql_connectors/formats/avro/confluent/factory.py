@@ -7,6 +7,7 @@ from typing import Final
 import orjson
 
 from flowsql_connectors.formats.avro.confluent.client import RegistryAddress
+from flowsql_connectors.formats.avro.confluent.declared import check_declared
 from flowsql_connectors.formats.avro.confluent.options import RegistryOptions
 from flowsql_connectors.formats.avro.derived import derived_schema
 from flowsql_connectors.formats.avro.schema import parse_schema
@@ -43,15 +44,9 @@ class ConfluentFormat(FileFormat):
         from flowsql_connectors.formats.avro.confluent.client import SchemaRegistry
         from flowsql_connectors.formats.avro.confluent.messages import RegistryDecoder
         from flowsql_connectors.formats.avro.files import row_of
-        from flowsql_connectors.formats.avro.resolved import ReaderRules, resolve, rules_of
+        from flowsql_connectors.formats.avro.resolved import ReaderRules, rules_of
 
-        rules = ReaderRules({}, {})
-        if self.schema is None:
-            derived_schema(context.columns, legacy=True)
-        else:
-            own = parse_schema(self.schema)
-            resolve(own, row_of(context.columns))
-            rules = rules_of(own)
+        rules = ReaderRules({}, {}) if self.schema is None else rules_of(parse_schema(self.schema))
         wanted = row_of(tuple(context.columns[index] for index in context.projection))
         return RegistryDecoder(SchemaRegistry(self.address), wanted, rules)
 
@@ -59,7 +54,7 @@ class ConfluentFormat(FileFormat):
         """An encoder of messages in one schema.
 
         Raises:
-            BindError: nobody names a subject; the schema does not fit the columns.
+            BindError: nobody names a subject; the schema has a type that is not written (fixed).
         """
         from flowsql_connectors.formats.avro.confluent.client import SchemaRegistry
         from flowsql_connectors.formats.avro.confluent.messages import RegistryEncoder
@@ -78,8 +73,18 @@ class ConfluentFormatFactory(FormatFactory):
         return _OPTIONS.all()
 
     def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
-        """The format."""
-        return ConfluentFormat(_OPTIONS.address(values), values.get(_OPTIONS.subject), values.get(_OPTIONS.schema))
+        """The format.
+
+        Raises:
+            ConnectorError: the explicit schema is none.
+            BindError: it is not the one of the columns, or Avro has no type for one of them.
+        """
+        schema = values.get(_OPTIONS.schema)
+        if schema is not None:
+            said = f"Schema provided for '{IDENTIFIER}' format does not match the table schema"
+            check_declared(schema, table.columns, said)
+        derived_schema(table.columns, legacy=True)
+        return ConfluentFormat(_OPTIONS.address(values), values.get(_OPTIONS.subject), schema)
 
 
 def subject_of(options: RegistryOptions, own: str | None, usual: str | None) -> str:
