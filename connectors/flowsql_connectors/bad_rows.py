@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR, letter_folder
 from flowsql_connectors.dead_letters import make_folder, write_letters
-from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.formats.format import Columns, Decoder, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import read_rows
 from flowsql_connectors.options import OptionValues
@@ -85,9 +84,7 @@ def bad_row_policy(
             f"One or more required options are missing.\nMissing required options are: {DEAD_LETTER_PATH.key}",
             hint=f"'{ON_ERROR.key}' = 'dead-letter' writes bad rows to that folder, or names '{DEAD_LETTER_TABLE.key}'",
         )
-    if folder is not None and is_remote(folder):
-        raise NotSupportedYetError(f"'{DEAD_LETTER_PATH.key}' = '{folder}'", None, "name a folder of this machine")
-    return BadRowPolicy(table, None if folder is None else folder.removeprefix("file://"), header, columns)
+    return BadRowPolicy(table, letter_folder(values), header, columns)
 
 
 class RowBorders(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flowsql_connectors.filesystem.durable import sync_paths
 from flowsql_core.errors import ConnectorError
 
 
@@ -25,7 +26,7 @@ def make_folder(table: str, folder: str) -> None:
 
 
 def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mapping[str, object]]) -> None:
-    """A file of letters, a line each, in the place of one of that name.
+    """A file of letters, a line each, in the place of one of that name; on the disk when this returns.
 
     Args:
         table: whose rows they were, for the message.
@@ -40,7 +41,10 @@ def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mappi
         # Two jobs of one process may read the same rows; a hidden file that a crash leaves is no letter.
         scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
         scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # A checkpoint that counts on the letters survives a power failure.
+        sync_paths((str(scratch),))
         os.replace(scratch, target)
+        sync_paths((str(target.parent),))
     except OSError as error:
         raise _unwritable(table, folder, error) from error
 

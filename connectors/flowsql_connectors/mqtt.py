@@ -19,6 +19,7 @@ from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
 from flowsql_connectors.messages.outlet import MessageOutlet, Outgoing
 from flowsql_connectors.messages.sink import SINK_OPTIONS, MessageSinkFactory
 from flowsql_connectors.messages.source import SOURCE_OPTIONS, MessageSourceFactory
+from flowsql_connectors.messages.web import shown
 from flowsql_connectors.options import (
     ConnectorOption,
     OptionSet,
@@ -128,6 +129,10 @@ class MqttSourceFactory(MessageSourceFactory):
     def feed(self, table: TableSpec, values: OptionValues, context: FeedContext) -> MessageFeed:
         """A session with the broker."""
         return MqttFeed(values, context)
+
+    def origin(self, values: OptionValues) -> str:
+        """The broker, and the filters."""
+        return f"{shown(values.get(URL))} {values.get(TOPIC)}"
 
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """What the broker is told when."""

@@ -23,6 +23,7 @@ from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
 from flowsql_connectors.messages.outlet import MessageOutlet, Outgoing
 from flowsql_connectors.messages.sink import SINK_OPTIONS, MessageSinkFactory
 from flowsql_connectors.messages.source import SOURCE_OPTIONS, MessageSourceFactory
+from flowsql_connectors.messages.web import shown
 from flowsql_connectors.options import (
     ConnectorOption,
     OptionSet,
@@ -144,6 +145,11 @@ class NatsSourceFactory(MessageSourceFactory):
     def feed(self, table: TableSpec, values: OptionValues, context: FeedContext) -> MessageFeed:
         """A connection with a consumer."""
         return NatsFeed(values, context)
+
+    def origin(self, values: OptionValues) -> str:
+        """The servers, and what is read there."""
+        servers = ",".join(shown(each) for each in values.get(URL))
+        return " ".join(text for text in (servers, values.get(STREAM), values.get(SUBJECT)) if text)
 
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """Positions in checkpoints."""

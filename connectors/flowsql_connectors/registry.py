@@ -71,6 +71,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "http": Connector(
         source="flowsql_connectors.http.factory:HttpSourceFactory",
         sink="flowsql_connectors.http.factory:HttpSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "iceberg": Connector(
         source="flowsql_connectors.lakes.iceberg.factory:IcebergSourceFactory",
@@ -99,10 +100,14 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         sink="flowsql_connectors.mongodb.factory:MongoSinkFactory",
     ),
     "mqtt": Connector(
-        source="flowsql_connectors.mqtt:MqttSourceFactory", sink="flowsql_connectors.mqtt:MqttSinkFactory"
+        source="flowsql_connectors.mqtt:MqttSourceFactory",
+        sink="flowsql_connectors.mqtt:MqttSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "nats": Connector(
-        source="flowsql_connectors.nats:NatsSourceFactory", sink="flowsql_connectors.nats:NatsSinkFactory"
+        source="flowsql_connectors.nats:NatsSourceFactory",
+        sink="flowsql_connectors.nats:NatsSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "opensearch": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
     "opensearch-2": Connector(sink="flowsql_connectors.elasticsearch.sink:ElasticsearchSinkFactory"),
@@ -114,13 +119,19 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "redis": Connector(
         source="flowsql_connectors.redis.factory:RedisSourceFactory",
         sink="flowsql_connectors.redis.sink:RedisSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "sse": Connector(sink="flowsql_connectors.sse:EventSinkFactory"),
-    "socket": Connector(source="flowsql_connectors.socket:SocketSourceFactory"),
-    "webhook": Connector(source="flowsql_connectors.webhook:WebhookSourceFactory"),
+    "socket": Connector(
+        source="flowsql_connectors.socket:SocketSourceFactory", table_reference="on-error.dead-letter.table"
+    ),
+    "webhook": Connector(
+        source="flowsql_connectors.webhook:WebhookSourceFactory", table_reference="on-error.dead-letter.table"
+    ),
     "websocket": Connector(
         source="flowsql_connectors.websocket:WebsocketSourceFactory",
         sink="flowsql_connectors.websocket:WebsocketSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "upsert-kafka": Connector(
         source="flowsql_connectors.kafka.factory:UpsertKafkaSourceFactory",

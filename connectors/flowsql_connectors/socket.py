@@ -62,6 +62,10 @@ class SocketSourceFactory(MessageSourceFactory):
         """A connection."""
         return _SocketFeed(values, context)
 
+    def origin(self, values: OptionValues) -> str:
+        """The server."""
+        return f"{values.get(HOSTNAME)}:{values.get(PORT)}"
+
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """A socket has no memory."""
         return "at most once: a socket gives nothing twice"

@@ -114,6 +114,10 @@ class WebhookSourceFactory(MessageSourceFactory):
         check_secret(values, values.get(AUTHENTICATION) == "none", "Senders", "send")
         check_certificate(values)
 
+    def origin(self, values: OptionValues) -> str:
+        """The path."""
+        return values.get(PATH)
+
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """By when requests are answered."""
         if _waits(values, checkpointed):

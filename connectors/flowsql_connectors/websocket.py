@@ -78,6 +78,10 @@ class WebsocketSourceFactory(MessageSourceFactory):
         """A connection."""
         return _WebsocketFeed(_Connection(table, values), values, context)
 
+    def origin(self, values: OptionValues) -> str:
+        """The server."""
+        return shown(values.get(URL))
+
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """A connection has no memory."""
         return "at most once: a websocket gives nothing twice"

@@ -13,7 +13,7 @@ from flowsql_connectors.messages.feed import FeedContext, MessageFeed
 from flowsql_connectors.messages.lookup import LookupMessageFactory, LookupMessageSource, MessageLookup
 from flowsql_connectors.messages.outlet import MessageOutlet
 from flowsql_connectors.messages.sink import MessageSinkFactory
-from flowsql_connectors.messages.web import with_headers
+from flowsql_connectors.messages.web import shown, with_headers
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.lookup import LookupContext
 from flowsql_connectors.spi.sink import WriterContext
@@ -42,6 +42,10 @@ class HttpSourceFactory(LookupMessageFactory):
     def bounded(self, values: OptionValues) -> bool:
         """Without ``scan.interval`` there is one poll."""
         return not values.has(of.INTERVAL_MS)
+
+    def origin(self, values: OptionValues) -> str:
+        """The address."""
+        return shown(values.get(of.URL))
 
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """With cursors the server is asked again for the page where the job stood."""

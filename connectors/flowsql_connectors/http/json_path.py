@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Final
 
-_BLANK: Final = re.compile(r"[ \t\n\r]*")
-_SCAN: Final = json.JSONDecoder(parse_float=str, parse_int=str)
+from flowsql_connectors.messages.json_arrays import SCAN, blank
 
 
 def part_of(text: str, path: Sequence[str]) -> str | None:
@@ -18,13 +15,13 @@ def part_of(text: str, path: Sequence[str]) -> str | None:
     Raises:
         ValueError: the text is no JSON as far as it was read.
     """
-    at = _blank(text, 0)
+    at = blank(text, 0)
     for name in path:
         found = _member(text, at, name)
         if found is None:
             return None
         at = found
-    _, end = _SCAN.raw_decode(text, at)
+    _, end = SCAN.raw_decode(text, at)
     part = text[at:end]
     return None if part == "null" else part
 
@@ -32,28 +29,22 @@ def part_of(text: str, path: Sequence[str]) -> str | None:
 def _member(text: str, at: int, name: str) -> int | None:
     """Where the value of a member of the object at a place begins."""
     if text[at : at + 1] != "{":
-        _SCAN.raw_decode(text, at)
+        SCAN.raw_decode(text, at)
         return None
-    at = _blank(text, at + 1)
+    at = blank(text, at + 1)
     while text[at : at + 1] == '"':
         key, at = scanstring(text, at + 1, True)
-        at = _blank(text, at)
+        at = blank(text, at)
         if text[at : at + 1] != ":":
             raise json.JSONDecodeError("Expecting ':' delimiter", text, at)
-        at = _blank(text, at + 1)
+        at = blank(text, at + 1)
         if key == name:
             return at
-        _, at = _SCAN.raw_decode(text, at)
-        at = _blank(text, at)
+        _, at = SCAN.raw_decode(text, at)
+        at = blank(text, at)
         if text[at : at + 1] != ",":
             break
-        at = _blank(text, at + 1)
+        at = blank(text, at + 1)
     if text[at : at + 1] != "}":
         raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
     return None
-
-
-def _blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    assert found is not None
-    return found.end()

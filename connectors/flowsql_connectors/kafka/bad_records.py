@@ -14,14 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-import numpy as np
 import pyarrow as pa
 
-from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
+from flowsql_connectors.bad_row_options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, action_of, letter_folder
 from flowsql_connectors.dead_letter_table import with_letters
 from flowsql_connectors.dead_letters import make_folder, read_letters, write_letters
-from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.formats.format import Columns
+from flowsql_connectors.formats.messages.apart import decode_apart, reason
 from flowsql_connectors.kafka.client import Cluster
 from flowsql_connectors.kafka.encode import Records as Written
 from flowsql_connectors.kafka.native import HEADERS, KEYS, TIMESTAMPS, Records
@@ -30,7 +29,7 @@ from flowsql_connectors.kafka.producer import RecordProducer
 from flowsql_connectors.kafka.rows import RecordRows
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.spi.counters import ROWS_SKIPPED, Lose
-from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import BIGINT, BYTES, INT, STRING, Column
@@ -47,7 +46,6 @@ LETTER_COLUMNS: Final = (
 )
 #: Names of headers of a letter in a topic begin so.
 HEADER: Final = "__flowsql.errors."
-_NO_ROWS: Final = Columns((), 0, None, np.empty(0, np.int64))
 
 
 @record
@@ -121,25 +119,10 @@ def bad_record_policy(table: str, values: OptionValues, columns: tuple[str, ...]
         BindError: it is not said where letters go, or said twice, or although there are none.
         NotSupportedYetError: a folder that is not of this machine.
     """
-    action = values.get(ON_ERROR)
-    given = [one for one in (DEAD_LETTER_TOPIC, DEAD_LETTER_PATH, DEAD_LETTER_TABLE) if values.get(one) is not None]
-    if action != "dead-letter" and given:
-        raise BindError("bad-row-options", f"'{given[0].key}' needs '{ON_ERROR.key}' = 'dead-letter'.")
+    action = action_of(values, (DEAD_LETTER_TOPIC, DEAD_LETTER_TABLE, DEAD_LETTER_PATH))
+    folder = letter_folder(values)
     if action == "fail":
         return None
-    if action == "skip":
-        return BadRecordPolicy(table, columns)
-    if len(given) != 1 or given[0] is DEAD_LETTER_TABLE:
-        # A table that is named stands here no more: SQL has put its topic or folder in.
-        raise BindError(
-            "bad-row-options",
-            f"'{ON_ERROR.key}' = 'dead-letter' needs one of '{DEAD_LETTER_TOPIC.key}', '{DEAD_LETTER_TABLE.key}' and "
-            f"'{DEAD_LETTER_PATH.key}'.",
-        )
-    folder = values.get(DEAD_LETTER_PATH)
-    if folder is not None and is_remote(folder):
-        raise NotSupportedYetError(f"'{DEAD_LETTER_PATH.key}' = '{folder}'", None, "name a folder of this machine")
-    folder = None if folder is None else folder.removeprefix("file://")
     return BadRecordPolicy(table, columns, values.get(DEAD_LETTER_TOPIC), folder)
 
 
@@ -192,29 +175,18 @@ class TolerantRows:
 
     def decode(self, records: Records) -> Columns:
         """The rows of the good ones; ``lines`` are indexes among all."""
-        found: list[Columns] = []
         bad: list[BadRecord] = []
-        left = [(0, len(records.offsets))]
-        while left:
-            start, stop = left.pop()
-            try:
-                part = self._rows.decode(records.part(start, stop))
-            except ExecutionError as error:
-                if stop - start > 1:
-                    middle = (start + stop) // 2
-                    left += [(middle, stop), (start, middle)]
-                    continue
-                bad.append(BadRecord(records.part(start, stop), error.message.partition("\n")[0]))
-                continue
-            if part.num_rows:
-                assert part.lines is not None
-                found.append(replace(part, lines=part.lines + start))
+        found = decode_apart(
+            len(records.offsets),
+            lambda start, stop: self._rows.decode(records.part(start, stop)),
+            lambda index, error: bad.append(BadRecord(records.part(index, index + 1), reason(error))),
+        )
         if bad:
             place = f"topic '{records.topic}', partition {records.partition}, offset {bad[0].offset}"
             self._lose(ROWS_SKIPPED, len(bad), lambda: place)
             if self._letters is not None:
                 self._letters.write(records.topic, records.partition, bad)
-        return Columns.joined(found) if found else _NO_ROWS
+        return found
 
     def close(self) -> None:
         """No more records come."""

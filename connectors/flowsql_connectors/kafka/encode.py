@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -21,7 +22,7 @@ from flowsql_core.row import DELETE, UPDATE_BEFORE
 from flowsql_core.types.logical import BYTES, STRING, LogicalType, MapType, TimestampLtzType
 
 WRITABLE: Final[dict[str, LogicalType]] = {
-    "topic": STRING,
+    "topic": STRING.as_nullable(False),
     "headers": MapType(key=STRING, value=BYTES),
     "timestamp": TimestampLtzType(precision=3),
 }
@@ -79,7 +80,7 @@ class RecordEncoder:
 
     Args:
         upserts: a row that is taken away becomes a record without a value.
-        topics: those that the column ``topic`` may name.
+        topics: those that the column ``topic`` may name, or what all their names match.
         configuration: of the session.
     """
 
@@ -88,20 +89,21 @@ class RecordEncoder:
         sink: SinkSpec,
         records: RecordFormat,
         upserts: bool,
-        topics: tuple[str, ...],
+        topics: tuple[str, ...] | re.Pattern[str],
         configuration: Mapping[str, str],
     ) -> None:
         self._sink = sink
         self._records = records
         self._upserts = upserts
         self._topics = topics
+        subject = None if isinstance(topics, re.Pattern) else topics[0]
         self._values = records.value_format.message_encoder(
-            records.value_columns, EncodeContext(configuration, f"{topics[0]}-value")
+            records.value_columns, EncodeContext(configuration, None if subject is None else f"{subject}-value")
         )
         self._keys = None
         if records.key_format is not None:
             self._keys = records.key_format.message_encoder(
-                records.key_columns, EncodeContext(configuration, f"{topics[0]}-key")
+                records.key_columns, EncodeContext(configuration, None if subject is None else f"{subject}-key")
             )
         first = len(sink.table.columns)
         self._metadata = {key: first + place for place, key in enumerate(sink.metadata)}
@@ -146,6 +148,15 @@ class RecordEncoder:
         return records
 
     def _check_topics(self, column: Any) -> None:
+        if isinstance(self._topics, re.Pattern):
+            for name in pc.unique(column).to_pylist():
+                if name is None or self._topics.fullmatch(name) is None:
+                    raise ExecutionError(
+                        "kafka-topic",
+                        "The topic of the sink record is not valid. Expected topic to match: "
+                        f"{self._topics.pattern} but was: {name}",
+                    )
+            return
         wrong = pc.invert(pc.is_in(column, value_set=pa.array(self._topics, pa.string())))
         if len(self._topics) == 1:
             wrong = pc.and_(wrong, column.is_valid())

@@ -121,8 +121,8 @@ class KafkaSinkFactory(SinkFactory):
         return kafka_options(table)
 
     def writable_metadata(self, table: TableSpec) -> Mapping[str, LogicalType]:
-        """Topic, headers and timestamp of records."""
-        return _writable()
+        """Headers and timestamp of records, and the topic where there are several."""
+        return _writable(table)
 
     def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
         """A sink; brokers are asked when it writes."""
@@ -149,8 +149,8 @@ class UpsertKafkaSinkFactory(SinkFactory):
         return upsert_options(table)
 
     def writable_metadata(self, table: TableSpec) -> Mapping[str, LogicalType]:
-        """Topic, headers and timestamp of records."""
-        return _writable()
+        """Headers and timestamp of records, and the topic where there are several."""
+        return _writable(table)
 
     def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
         """A sink; brokers are asked when it writes."""
@@ -168,10 +168,13 @@ class UpsertKafkaSinkFactory(SinkFactory):
         return TopicSink(sink, values, records, sink_topics(values, sink), upserts=True)
 
 
-def _writable() -> Mapping[str, LogicalType]:
+def _writable(table: TableSpec) -> Mapping[str, LogicalType]:
     from flowsql_connectors.kafka.encode import WRITABLE
 
-    return WRITABLE
+    named = table.option(TOPIC.key)
+    if named is None or len(TOPIC.read(named) or ()) != 1:
+        return WRITABLE
+    return {key: type_ for key, type_ in WRITABLE.items() if key != "topic"}
 
 
 def kafka_records(values: OptionValues, table: TableSpec) -> RecordFormat:
@@ -238,22 +241,18 @@ def topics_of(values: OptionValues) -> tuple[str, ...] | re.Pattern[str]:
     raise BindError("missing-option", "Either 'topic' or 'topic-pattern' must be set.")
 
 
-def sink_topics(values: OptionValues, sink: SinkSpec) -> tuple[str, ...]:
+def sink_topics(values: OptionValues, sink: SinkSpec) -> tuple[str, ...] | re.Pattern[str]:
     """The topics that rows are written to.
 
     Raises:
         BindError: rows do not tell which of several.
     """
     topics = topics_of(values)
-    if isinstance(topics, re.Pattern):
+    if (isinstance(topics, re.Pattern) or len(topics) > 1) and "topic" not in sink.metadata:
+        given = TOPIC_PATTERN if isinstance(topics, re.Pattern) else TOPIC
         raise BindError(
             "invalid-option-value",
-            "'topic-pattern' is for reading: a table that is written names its topics in 'topic'.",
-        )
-    if len(topics) > 1 and "topic" not in sink.metadata:
-        raise BindError(
-            "invalid-option-value",
-            "'topic' names several topics, and rows do not tell which of them they go to.",
+            f"'{given.key}' names several topics, and rows do not tell which of them they go to.",
             hint="declare a column STRING METADATA FROM 'topic', or name one topic",
         )
     return topics

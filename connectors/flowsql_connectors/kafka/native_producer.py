@@ -29,11 +29,11 @@ _TOPIC_AT: Final = 8
 
 
 class RefusedRecordError(Exception):
-    """A record that the library does not take. ``place``: among those that were handed over; ``error``: why."""
+    """A record for a topic that the library does not take. ``error``: why."""
 
-    def __init__(self, place: int, error: Any) -> None:
+    def __init__(self, topic: str, error: Any) -> None:
         super().__init__(error.str())
-        self.place = place
+        self.topic = topic
         self.error = error
 
 
@@ -57,18 +57,19 @@ class NativeProducer:
         self._room = np.zeros(ROOM, np.int64)
         self._in_transaction = False
 
-    def send(self, records: Records, topic: str, partitions: Int64s, full: Callable[[], None]) -> None:
+    def send(self, records: Records, topic: str | None, partitions: Int64s, full: Callable[[], None]) -> None:
         """Hand records over, in their order.
 
         Args:
-            topic: of records that name none.
+            topic: of records that name none; None: each names one.
             partitions: of each record, or one for all; -1 is the library's own choice.
             full: called while the library has no room; it polls, or raises.
 
         Raises:
             RefusedRecordError: a record is refused; those before it are handed over.
         """
-        topics = self._topics_of(records, topic)
+        names, places = topics_of(records, topic)
+        topics = np.array([self._topic(name) for name in names], np.int64)[places]
         values, keys = _ranges(records.values), np.zeros((2, 0), np.int64)
         if records.keys is not None:
             keys = _ranges(records.keys)
@@ -89,20 +90,12 @@ class NativeProducer:
                 # Without the words "Failed to produce message", which the sentence around it says.
                 error = ck.KafkaError(self._client.told(int(refused[0])).code())
                 if error.code() != ck.KafkaError._QUEUE_FULL:
-                    raise RefusedRecordError(at, error)
+                    raise RefusedRecordError(names[places[at if len(places) > 1 else 0]], error)
                 full()
         finally:
             for left in headers[at:].tolist():
                 if left:
                     self._library.rd_kafka_headers_destroy(left)
-
-    def _topics_of(self, records: Records, usual: str) -> Int64s:
-        if records.topics is None:
-            return np.array([self._topic(usual)], np.int64)
-        coded = records.topics.fill_null(usual).dictionary_encode()
-        known = np.array([self._topic(name) for name in coded.dictionary.to_pylist()], np.int64)
-        found: Int64s = known[np.asarray(coded.indices)]
-        return found
 
     def _topic(self, name: str) -> int:
         if name not in self._topics:
@@ -184,6 +177,20 @@ class NativeProducer:
         """All of it, or nothing."""
         self._client.raise_error(self._library.rd_kafka_commit_transaction(self._handle, int(seconds * 1000)))
         self._in_transaction = False
+
+
+def topics_of(records: Records, usual: str | None) -> tuple[list[str], Int64s]:
+    """The topics of records, and which of them each record has; one place alone: all have it.
+
+    Args:
+        usual: of records that name none; None: each names one.
+    """
+    if records.topics is None:
+        assert usual is not None
+        return [usual], np.zeros(1, np.int64)
+    named = records.topics if usual is None else records.topics.fill_null(usual)
+    coded = named.dictionary_encode()
+    return coded.dictionary.to_pylist(), np.asarray(coded.indices).astype(np.int64)
 
 
 def _ranges(array: Any) -> Int64s:

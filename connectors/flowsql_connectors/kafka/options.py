@@ -59,7 +59,7 @@ TOPIC: ConnectorOption[tuple[str, ...] | None] = ConnectorOption(
     "topic", optional(_topics), None, "Topics, separated by ';'."
 )
 TOPIC_PATTERN: ConnectorOption[re.Pattern[str] | None] = ConnectorOption(
-    "topic-pattern", optional(_pattern), None, "Read all topics whose name matches as a whole."
+    "topic-pattern", optional(_pattern), None, "All topics whose name matches as a whole."
 )
 SERVERS: ConnectorOption[str] = ConnectorOption(
     "properties.bootstrap.servers", str, "", "Brokers as host:port, separated by commas."

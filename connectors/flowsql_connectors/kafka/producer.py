@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flowsql_connectors.kafka.client import Cluster
 from flowsql_connectors.kafka.encode import Records
-from flowsql_connectors.kafka.native_producer import RefusedRecordError
+from flowsql_connectors.kafka.native_producer import RefusedRecordError, topics_of
 from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.sink import WriterContext
 from flowsql_core.errors import ConnectorError
@@ -29,7 +29,7 @@ class RecordProducer:
     """Writes the records of one subtask, or of one INSERT.
 
     Args:
-        topic: of records that name none.
+        topic: of records that name none; None: each names one.
         partitioner: of ``sink.partitioner``.
         subtask: for the partitioner ``fixed``.
         more: further properties of the client.
@@ -38,7 +38,7 @@ class RecordProducer:
     def __init__(
         self,
         cluster: Cluster,
-        topic: str,
+        topic: str | None,
         partitioner: str,
         subtask: int,
         more: Mapping[str, object] | None = None,
@@ -67,8 +67,7 @@ class RecordProducer:
         try:
             self.client.send(records, self._topic, self._partitions(records, owner), self._make_room)
         except RefusedRecordError as refused:
-            topic = None if records.topics is None else records.topics[refused.place].as_py()
-            raise self._refusal(topic or self._topic, refused.error) from refused
+            raise self._refusal(refused.topic, refused.error) from refused
         if context is not None:
             context.count(BYTES_SENT, records.values.nbytes)
         self._turn += records.count
@@ -130,11 +129,9 @@ class RecordProducer:
 
     def _sizes_of(self, records: Records) -> npt.NDArray[np.int64]:
         """How many partitions the topic of each record has."""
-        if records.topics is None:
-            return np.array([self._size(self._topic)], np.int64)
-        coded = records.topics.fill_null(self._topic).dictionary_encode()
-        sizes = np.array([self._size(name) for name in coded.dictionary.to_pylist()], np.int64)
-        found: npt.NDArray[np.int64] = sizes[np.asarray(coded.indices)]
+        names, places = topics_of(records, self._topic)
+        sizes = np.array([self._size(name) for name in names], np.int64)
+        found: npt.NDArray[np.int64] = sizes[places]
         return found
 
     def _size(self, topic: str) -> int:

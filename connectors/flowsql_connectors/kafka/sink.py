@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -31,17 +32,23 @@ class TopicSink(TableSink):
     """A sink of a ``kafka`` or ``upsert-kafka`` table.
 
     Args:
-        topics: that rows may go to; the first one where they do not say.
+        topics: that rows may go to, the first one where they do not say; or what the names of all match.
         upserts: records are the newest rows of their keys.
     """
 
     def __init__(
-        self, sink: SinkSpec, values: OptionValues, records: RecordFormat, topics: tuple[str, ...], upserts: bool
+        self,
+        sink: SinkSpec,
+        values: OptionValues,
+        records: RecordFormat,
+        topics: tuple[str, ...] | re.Pattern[str],
+        upserts: bool,
     ) -> None:
         self._sink = sink
         self._values = values
         self._records = records
         self._topics = topics
+        self._topic = None if isinstance(topics, re.Pattern) else topics[0]
         self._upserts = upserts
         self._cluster = Cluster(given_properties(sink.table))
         self._partitioner = "default" if upserts else values.get(PARTITIONER)
@@ -59,7 +66,7 @@ class TopicSink(TableSink):
         prefix = self._values.get(TRANSACTION_PREFIX)
         if self._values.get(GUARANTEE) != "exactly-once" or prefix is None:
             return None
-        return TransactionCommitter(self._cluster, prefix, self._topics, self._partitioner)
+        return TransactionCommitter(self._cluster, prefix, self._topic, self._partitioner)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with a producer of its own."""
@@ -69,7 +76,7 @@ class TopicSink(TableSink):
         if guarantee == "exactly-once":
             writer = CollectingWriter(encoder, context.subtask)
         else:
-            producer = RecordProducer(self._cluster, self._topics[0], self._partitioner, context.subtask)
+            producer = RecordProducer(self._cluster, self._topic, self._partitioner, context.subtask)
             writer = TopicWriter(encoder, producer, guarantee != "none", context)
         rows, interval_ms = self._values.get(FLUSH_ROWS), self._values.get(FLUSH_INTERVAL_MS)
         return HoldingWriter(writer, rows, interval_ms, context) if self._upserts and rows else writer

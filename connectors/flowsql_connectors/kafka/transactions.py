@@ -25,6 +25,8 @@ from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ConnectorError
 
+#: A topic that every cluster has.
+_OFFSETS: Final = "__consumer_offsets"
 _ID_BYTES: Final = 6
 #: Bytes that a mark may have: brokers take 4096 by default.
 _MARK_BYTES: Final = 4000
@@ -68,13 +70,15 @@ class TransactionCommitter(Committer):
 
     Args:
         prefix: name of the transactions; the group that bears the marks is named after it.
-        topics: of the table.
+        topic: of records that name none; None: each names one.
     """
 
-    def __init__(self, cluster: Cluster, prefix: str, topics: tuple[str, ...], partitioner: str) -> None:
+    def __init__(self, cluster: Cluster, prefix: str, topic: str | None, partitioner: str) -> None:
         self._cluster = cluster
         self._prefix = prefix
-        self._topics = topics
+        self._topic = topic
+        #: Where the marks are; brokers take them for topics that exist.
+        self._marked_topic = _OFFSETS if topic is None else topic
         self._partitioner = partitioner
         self._producer: RecordProducer | None = None
         self._group: Any = None
@@ -124,7 +128,7 @@ class TransactionCommitter(Committer):
         deadline = time.monotonic() + self._cluster.timeout_s
         while True:
             properties = {"transactional.id": self._prefix}
-            producer = RecordProducer(self._cluster, self._topics[0], self._partitioner, 0, properties)
+            producer = RecordProducer(self._cluster, self._topic, self._partitioner, 0, properties)
             try:
                 producer.client.init_transactions(_BEGIN_S)
                 return producer
@@ -142,7 +146,7 @@ class TransactionCommitter(Committer):
 
     def _marked(self) -> list[str]:
         """What the last transaction says that is written."""
-        asked = [ck.TopicPartition(self._topics[0], 0)]
+        asked = [ck.TopicPartition(self._marked_topic, 0)]
         (told,) = self._cluster.ask(
             "what is committed", lambda s: self._group.committed(asked, timeout=s), self._group.poll
         )
@@ -191,7 +195,7 @@ class TransactionCommitter(Committer):
 
         def send() -> None:
             try:
-                producer.client.send_mark(self._topics[0], offset, mark, group, _MARK_S)
+                producer.client.send_mark(self._marked_topic, offset, mark, group, _MARK_S)
             except BaseException as error:  # raised again by who waits
                 told.put(error)
             else:

@@ -19,6 +19,9 @@ watermark options, batches, the bounded queue, back-pressure, checkpoints and re
 - ``caught_up`` tells when all was received that was there, for ``flowsql.trigger`` = ``available-now``.
 - Neither: at most once. ``guarantee`` says in a few words which it is; EXPLAIN shows it.
 - A message without a value is None: no row, or what the format makes of NULL.
+- ``on-error`` = skip or dead-letter leaves messages out that cannot be read (``bad_messages``); ``origin`` is what
+  letters say of the other side. A ``Connector`` whose ``table_reference`` is ``on-error.dead-letter.table`` lets tables
+  name another one for them.
 
 **A sink**: a ``MessageSinkFactory`` (``sink``) makes a ``MessageOutlet`` (``outlet``) for each subtask. ``send`` gets
 rows as messages, as columns, with their kinds and metadata, and returns once they have arrived; rows wait by

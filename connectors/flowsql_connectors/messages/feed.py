@@ -27,6 +27,12 @@ class Arrived:
     positions: Sequence[Any] | None = None
     ends: bool = False
 
+    def part(self, start: int, stop: int) -> Arrived:
+        """Messages [start, stop)."""
+        metadata = {key: told[start:stop] for key, told in self.metadata.items()}
+        positions = None if self.positions is None else self.positions[start:stop]
+        return Arrived(self.values[start:stop], metadata, positions, self.ends)
+
 
 @record
 class FeedContext:
@@ -43,7 +49,7 @@ class FeedContext:
     configuration: Mapping[str, str]
     clock: Clock
     lose: Lose
-    #: What the format says against some messages, in a sentence; None: they can be read. Any thread.
+    #: What the format says against some messages, in a sentence; None: the table takes them. Any thread.
     fault: Callable[[Sequence[bytes]], str | None]
 
 

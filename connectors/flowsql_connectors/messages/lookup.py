@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_connectors.bad_row_options import ON_ERROR
 from flowsql_connectors.formats.format import DecodeContext, FileFormat, Messages
 from flowsql_connectors.lookup.options import PARTIAL_CACHE_OPTIONS, cache_of
 from flowsql_connectors.messages.rows import Int64s
@@ -113,8 +114,16 @@ class LookupMessageSource(MessageSource, LookupTableSource):
         """A lookup of one subtask.
 
         Raises:
-            BindError: rows of changes cannot be looked up; nor is metadata told of what is looked up.
+            BindError: rows of changes cannot be looked up; nor is metadata told of what is looked up; nor are answers
+                left out.
         """
+        if self.values.get(ON_ERROR) != "fail":
+            raise BindError(
+                "bad-row-options",
+                f"'{ON_ERROR.key}' of table '{self.scan.table.name}' is of scans: a lookup whose answer cannot be read "
+                "ends the job.",
+                hint=f"leave '{ON_ERROR.key}' out, or OPTIONS('{ON_ERROR.key}' = '...') in the queries that scan it",
+            )
         if not self.format.changelog_mode.insert_only:
             raise BindError("unfit-format", f"Format '{self.format.identifier}' is of changes: it cannot be looked up.")
         if self.scan.metadata:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from flowsql_connectors.formats.format import Columns
 from flowsql_connectors.messages.backoff import Backoff
 from flowsql_connectors.messages.feed import Arrived, MessageFeed
-from flowsql_connectors.messages.rows import Int64s, MessageRows, as_array
+from flowsql_connectors.messages.rows import Int64s, MessageDecoding, as_array
 from flowsql_connectors.spi.counters import BYTES_READ
 from flowsql_connectors.spi.source import ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.batch import ChangelogBatch
@@ -94,7 +94,7 @@ class _SplitThread:
         self,
         split: Split,
         make_feed: Callable[[str], MessageFeed],
-        make_rows: Callable[[], MessageRows],
+        make_rows: Callable[[str], MessageDecoding],
         backoff: Backoff,
         batch_rows: int,
         count: Callable[[str, int], None],
@@ -202,7 +202,7 @@ class _SplitThread:
 
     def _run(self) -> None:
         try:
-            rows = self._make_rows()
+            rows = self._make_rows(self.id)
             while not self._closing:
                 arrived = self._gathered()
                 if arrived is not None:
@@ -301,7 +301,7 @@ class _SplitThread:
         with self._changed:
             self._changed.wait(_WAIT_S)
 
-    def _put(self, arrived: Arrived, rows: MessageRows) -> None:
+    def _put(self, arrived: Arrived, rows: MessageDecoding) -> None:
         first = self._numbers
         columns, lines = rows.decode(arrived, lambda index: self._feed.place(first + index))
         messages = len(arrived.values)
@@ -323,14 +323,14 @@ class MessageReader(SourceReader):
 
     Args:
         make_feed: makes the feed of a split, by its name.
-        make_rows: makes a decoder for a thread.
+        make_rows: makes the decoder of a split, by its name.
         empty: no rows, with the columns of the scan.
     """
 
     def __init__(
         self,
         make_feed: Callable[[str], MessageFeed],
-        make_rows: Callable[[], MessageRows],
+        make_rows: Callable[[str], MessageDecoding],
         backoff: Backoff,
         batch_rows: int,
         count: Callable[[str, int], None],

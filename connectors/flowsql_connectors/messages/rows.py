@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,18 @@ Int64s = npt.NDArray[np.int64]
 
 #: Before the metadata keys of the format.
 OF_VALUE: Final = "value."
+
+
+class MessageDecoding(Protocol):
+    """Makes rows of messages; of one thread."""
+
+    def decode(self, arrived: Arrived, place: Callable[[int], str]) -> tuple[Columns, Int64s]:
+        """As :meth:`MessageRows.decode`."""
+        ...
+
+    def raw(self, arrived: Arrived, index: int) -> bytes | None:
+        """The bytes of a message as it came; None: it has none."""
+        ...
 
 
 class MessageRows:
@@ -69,6 +81,11 @@ class MessageRows:
                 arrays.append(self._decoded(found, told))
                 told += 1
         return Columns(tuple(arrays), found.num_rows, found.kinds), lines
+
+    def raw(self, arrived: Arrived, index: int) -> bytes | None:
+        """The bytes of a message as it came; None: it has none."""
+        value = arrived.values[index]
+        return cast("bytes | None", value.as_py() if isinstance(value, pa.Scalar) else value)
 
     def _decoded(self, found: Columns, at: int) -> Any:
         """An array of what was decoded; of no rows there is none."""

@@ -9,12 +9,14 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from flowsql_connectors.bad_row_options import BAD_ROW_OPTIONS
 from flowsql_connectors.formats.format import FileFormat
 from flowsql_connectors.messages.backoff import RECONNECT_OPTIONS, Backoff
+from flowsql_connectors.messages.bad_messages import bad_message_policy, with_letter_table
 from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
 from flowsql_connectors.messages.format_option import format_of, format_options
 from flowsql_connectors.messages.reader import MessageReader
-from flowsql_connectors.messages.rows import OF_VALUE, MessageRows
+from flowsql_connectors.messages.rows import OF_VALUE, MessageDecoding, MessageRows
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.counters import lose_silently
 from flowsql_connectors.spi.source import (
@@ -35,7 +37,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType
 
 #: What every source has.
-SOURCE_OPTIONS: Final = OptionSet(optional=(*RECONNECT_OPTIONS, *WATERMARK_OPTIONS))
+SOURCE_OPTIONS: Final = OptionSet(optional=(*RECONNECT_OPTIONS, *WATERMARK_OPTIONS, *BAD_ROW_OPTIONS))
 _INTERVAL: Final = "execution.checkpointing.interval"
 
 
@@ -47,8 +49,8 @@ def is_checkpointed(configuration: Mapping[str, str]) -> bool:
 class MessageSourceFactory(SourceFactory):
     """Makes sources of messages. A connector says its options and makes feeds."""
 
-    #: Options beside ``connector``, ``format``, those of the format, ``reconnect.*`` and ``scan.watermark.*``. Of
-    #: tables that are also written, merged with ``SINK_OPTIONS``.
+    #: Options beside ``connector``, ``format``, those of the format, ``reconnect.*``, ``scan.watermark.*`` and
+    #: ``on-error*``. Of tables that are also written, merged with ``SINK_OPTIONS``.
     own_options: ClassVar[OptionSet] = OptionSet()
     #: Metadata keys of messages with their types.
     metadata: ClassVar[Mapping[str, LogicalType]] = {}
@@ -68,6 +70,13 @@ class MessageSourceFactory(SourceFactory):
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """What becomes of messages when the job fails and is restored, in a few words; None: each counts once."""
         return "at most once: what came since the last checkpoint is not read again"
+
+    def origin(self, values: OptionValues) -> str:
+        """Where messages come from, in a few words without secrets: server, and what is read there.
+
+        Dead letters tell it. Of another origin a message of the same position and bytes is another one.
+        """
+        return self.identifier
 
     def splits(self, values: OptionValues) -> Sequence[str]:
         """Names of parts that are read side by side, each by a feed of its own."""
@@ -94,6 +103,10 @@ class MessageSourceFactory(SourceFactory):
         self.check(scan.table, values, scan)
         return MessageSource(self, scan, values, configuration)
 
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with the folder of its dead-letter table as an option instead of that table's name."""
+        return with_letter_table(table, referenced)
+
 
 class MessageSource(TableSource):
     """A scan of messages."""
@@ -106,6 +119,8 @@ class MessageSource(TableSource):
         self.values = values
         self._checkpointed = is_checkpointed(configuration)
         self.format: FileFormat = format_of(scan.table, values, factory.default_format)
+        arrays = self.format.identifier == "json"
+        self._bad_messages = bad_message_policy(scan, values, factory.origin(values), factory.metadata, arrays)
         known = self.metadata_columns()
         for key in scan.metadata:
             if key not in known:
@@ -152,6 +167,9 @@ class MessageSource(TableSource):
         scan = self.scan
         empty = ChangelogBatch.of(tuple(pa.array([], to_arrow(column.type)) for column in scan.output), num_rows=0)
 
+        policy = self._bad_messages
+        #: Letters have what the connector tells, whatever the query reads of it.
+        told_all = policy is not None and policy.folder is not None
         silent = replace(context, lose=lose_silently)
         idle: list[MessageRows] = []
 
@@ -173,17 +191,18 @@ class MessageSource(TableSource):
             made = FeedContext(
                 split,
                 context.subtask,
-                tuple(key for key in scan.metadata if key in self.factory.metadata),
+                tuple(key for key in self.factory.metadata if told_all or key in scan.metadata),
                 is_checkpointed(context.configuration),
                 context.configuration,
                 context.clock,
                 context.lose,
-                fault,
+                fault if policy is None else lambda messages: None,
             )
             return self.factory.feed(scan.table, self.values, made)
 
-        def make_rows() -> MessageRows:
-            return MessageRows(self.format, scan, self.factory.metadata, context)
+        def make_rows(split: str) -> MessageDecoding:
+            rows = MessageRows(self.format, scan, self.factory.metadata, context)
+            return rows if policy is None else policy.tolerant(rows, split, context)
 
         return MessageReader(make_feed, make_rows, Backoff.of(self.values), context.batch_rows, context.count, empty)
 

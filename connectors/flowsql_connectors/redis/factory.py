@@ -28,3 +28,9 @@ class RedisSourceFactory(SourceFactory):
         from flowsql_connectors.redis.source import RedisSource
 
         return RedisSource(scan, configuration)
+
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with the folder of its dead-letter table as an option instead of that table's name."""
+        from flowsql_connectors.messages.bad_messages import with_letter_table
+
+        return with_letter_table(table, referenced)

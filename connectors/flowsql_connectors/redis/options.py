@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from flowsql_connectors.bad_row_options import BAD_ROW_OPTIONS
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.lookup.options import (
     CACHE,
@@ -107,9 +108,9 @@ _REQUIRED: Final = (URL,)
 _OPTIONAL: Final = (
     USER, PASSWORD, TIMEOUT_MS, STRUCTURE, KEY, FORMAT, TTL_MS, MAX_LENGTH, *FLUSH_OPTIONS, SINK_PARALLELISM,
     LOOKUP_CACHE, EXPIRE_AFTER_ACCESS, EXPIRE_AFTER_WRITE, CACHE_MISSING_KEY, MAX_ROWS, LOOKUP_RETRIES,
-    STARTUP, STARTUP_ID, BOUNDED, *RECONNECT_OPTIONS, *WATERMARK_OPTIONS,
+    STARTUP, STARTUP_ID, BOUNDED, *RECONNECT_OPTIONS, *WATERMARK_OPTIONS, *BAD_ROW_OPTIONS,
 )  # fmt: skip
-_STREAMS_ALONE: Final = (STARTUP, STARTUP_ID, BOUNDED, *RECONNECT_OPTIONS)
+_STREAMS_ALONE: Final = (STARTUP, STARTUP_ID, BOUNDED, *RECONNECT_OPTIONS, *BAD_ROW_OPTIONS)
 
 
 def options_of(table: TableSpec) -> OptionSet:

@@ -9,12 +9,15 @@ import pyarrow as pa
 
 from flowsql_connectors.lookup.options import cache_of
 from flowsql_connectors.messages.backoff import Backoff
+from flowsql_connectors.messages.bad_messages import bad_message_policy
 from flowsql_connectors.messages.reader import MessageReader
+from flowsql_connectors.messages.rows import MessageDecoding
+from flowsql_connectors.messages.web import shown
 from flowsql_connectors.redis.client import connect, told
 from flowsql_connectors.redis.content import content_of
 from flowsql_connectors.redis.keys import key_template
 from flowsql_connectors.redis.lookup import RedisLookup, read_values
-from flowsql_connectors.redis.options import BOUNDED, STRUCTURE, Structure, checked
+from flowsql_connectors.redis.options import BOUNDED, KEY, STRUCTURE, URL, Structure, checked
 from flowsql_connectors.redis.stream import METADATA, StreamFeed, StreamRows
 from flowsql_connectors.services.parts import ScanPart, ScanPartCode, ScanPartEnumerator
 from flowsql_connectors.spi.fetching import FetchingReader
@@ -43,6 +46,9 @@ class RedisSource(LookupTableSource):
                 f"Table {scan.table.name} reads one stream, and its key has columns in it.",
                 hint="a table a stream; INSERT may write to streams by column",
             )
+
+        origin = f"{shown(self._values.get(URL))} {self._values.get(KEY) or ''}"
+        self._bad_entries = bad_message_policy(scan, self._values, origin.strip(), METADATA, arrays=False)
 
     @property
     def bounded(self) -> bool:
@@ -101,9 +107,15 @@ class RedisSource(LookupTableSource):
         key = b"".join(part.encode() for part in self._template.parts if isinstance(part, str))
         fields = [scan.table.columns[at].name for at in scan.projection]
         empty = ChangelogBatch.of(tuple(pa.array([], to_arrow(column.type)) for column in scan.output), num_rows=0)
+        policy = self._bad_entries
+
+        def make_rows(split: str) -> MessageDecoding:
+            rows = StreamRows(scan)
+            return rows if policy is None else policy.tolerant(rows, split, context)
+
         return MessageReader(
             lambda split: StreamFeed(key, fields, values),
-            lambda: StreamRows(scan),
+            make_rows,
             Backoff.of(values),
             context.batch_rows,
             context.count,

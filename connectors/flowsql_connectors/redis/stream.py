@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import quote_from_bytes
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns
@@ -115,6 +117,12 @@ class StreamRows(MessageRows):
         self._scan = scan
         self._wanted = tuple(scan.table.columns[at] for at in scan.projection)
 
+    def raw(self, arrived: Arrived, index: int) -> bytes | None:
+        """The fields that are read, as a JSON object; bytes that are no UTF-8 as in a URL."""
+        fields = {column.name: arrived.metadata[_field(column.name)][index] for column in self._wanted}
+        texts = {name: _shown(value) for name, value in fields.items() if value is not None}
+        return orjson.dumps(texts)
+
     def decode(self, arrived: Arrived, place: Callable[[int], str]) -> tuple[Columns, Int64s]:
         """A row an entry.
 
@@ -130,6 +138,13 @@ class StreamRows(MessageRows):
         for key, column in zip(self._scan.metadata, self._scan.output[len(arrays) :], strict=True):
             arrays.append(of_messages(arrived.metadata.get(key), to_arrow(column.type), lines))
         return Columns(tuple(arrays), count), lines
+
+
+def _shown(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return quote_from_bytes(value)
 
 
 def _field(name: str) -> str:

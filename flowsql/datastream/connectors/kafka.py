@@ -11,6 +11,7 @@ from flowsql.datastream.connectors.kafka_sink import (
 )
 from flowsql.datastream.connectors.kafka_sink import KafkaSink as KafkaSink
 from flowsql.datastream.connectors.kafka_sink import KafkaSinkBuilder as KafkaSinkBuilder
+from flowsql.datastream.connectors.kafka_sink import KafkaTopicSelector as KafkaTopicSelector
 from flowsql.datastream.connectors.kafka_source import KafkaOffsetResetStrategy as KafkaOffsetResetStrategy
 from flowsql.datastream.connectors.kafka_source import KafkaOffsetsInitializer as KafkaOffsetsInitializer
 from flowsql.datastream.connectors.kafka_source import KafkaSource as KafkaSource
@@ -24,7 +25,6 @@ _NAMES: Final = frozenset(
         "FlinkKafkaConsumerBase",
         "FlinkKafkaProducer",
         "FlinkKafkaProducerBase",
-        "KafkaTopicSelector",
         "Semantic",
     }
 )
@@ -41,6 +41,7 @@ __all__ = sorted(
         "KafkaSource",
         "KafkaSourceBuilder",
         "KafkaTopicPartition",
+        "KafkaTopicSelector",
     }
 )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
+
+import pyarrow as pa
 
 from flowsql.common.public_api import public_api
 from flowsql.common.serialization import MessageForm, SerializationSchema
@@ -20,16 +23,16 @@ from flowsql.datastream.connectors.base import (
 from flowsql.datastream.plan.operators import BatchMap
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.catalog import ANONYMOUS
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.graph.stream_specs import VALUE
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import Column, Schema, TimestampLtzType
+from flowsql_core.types.logical import STRING, Column, Schema, TimestampLtzType
 
 #: Before the names of the columns that a key is made of.
 _KEY_PREFIX: Final = "key_"
 _TIME: Final = Column("timestamp", TimestampLtzType(precision=3))
+_TOPIC: Final = Column("topic", STRING)
 _GUARANTEES: Final = {
     DeliveryGuarantee.EXACTLY_ONCE: "exactly-once",
     DeliveryGuarantee.AT_LEAST_ONCE: "at-least-once",
@@ -37,13 +40,31 @@ _GUARANTEES: Final = {
 }
 
 
+class KafkaTopicSelector(ABC):
+    """Says to which topic the record of a value goes."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """The topic of a value."""
+
+
+class _ByFunction(KafkaTopicSelector):
+    def __init__(self, function: Callable[[Any], str]) -> None:
+        self._function = function
+
+    def apply(self, data: Any) -> str:
+        return self._function(data)
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaRecordSerializationSchema:
     """What a record is made of. Made by :meth:`builder`."""
 
-    topic: str
+    #: None: the selector says it.
+    topic: str | None
     key: MessageForm | None
     value: MessageForm
+    selector: KafkaTopicSelector | None = None
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
@@ -57,20 +78,37 @@ class KafkaRecordSerializationSchemaBuilder:
 
     def __init__(self) -> None:
         self._topic: str | None = None
+        self._selector: KafkaTopicSelector | None = None
         self._key: MessageForm | None = None
         self._value: MessageForm | None = None
 
     def set_topic(self, topic: str) -> Self:
-        """The topic of all records."""
+        """The topic of all records.
+
+        Raises:
+            TypeError: it was said before.
+        """
+        self._check_unset()
         self._topic = topic
         return self
 
-    def set_topic_selector(self, topic_selector: object) -> NoReturn:
-        """Refused."""
-        raise NotSupportedYetError(
-            "topics that values choose", hint="a KafkaSink for each topic, each behind a filter, or a table with "
-            "STRING METADATA FROM 'topic'",
-        )  # fmt: skip
+    def set_topic_selector(self, topic_selector: KafkaTopicSelector | Callable[[Any], str]) -> Self:
+        """What says the topic of each value: a selector, or a function of the value.
+
+        Raises:
+            TypeError: it is neither, or a topic was said before.
+        """
+        if not isinstance(topic_selector, KafkaTopicSelector):
+            if not callable(topic_selector):
+                raise TypeError("topic_selector must be KafkaTopicSelector or a callable")
+            topic_selector = _ByFunction(topic_selector)
+        self._check_unset()
+        self._selector = topic_selector
+        return self
+
+    def _check_unset(self) -> None:
+        if self._topic is not None or self._selector is not None:
+            raise TypeError("Topic selector already set.")
 
     def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
         """How the key of a value is made; by default records have none."""
@@ -88,15 +126,15 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             TypeError: something is missing.
         """
-        if self._topic is None:
-            raise TypeError("set_topic(...) is missing")
+        if self._topic is None and self._selector is None:
+            raise TypeError("set_topic(...) or set_topic_selector(...) is missing")
         if self._value is None:
             raise TypeError("set_value_serialization_schema(...) is missing")
-        return KafkaRecordSerializationSchema(self._topic, self._key, self._value)
+        return KafkaRecordSerializationSchema(self._topic, self._key, self._value, self._selector)
 
 
 class KafkaSink(Sink, SupportsPreprocessing):
-    """Records of a topic, with the timestamps of the values. Made by :meth:`builder`."""
+    """Records of a topic, or of those that values choose, with the values' timestamps. Made by :meth:`builder`."""
 
     def __init__(self, options: Mapping[str, str], records: KafkaRecordSerializationSchema) -> None:
         self._options = options
@@ -112,16 +150,16 @@ class KafkaSink(Sink, SupportsPreprocessing):
         return None
 
     def columns_of_values(self, type_: TypeInformation) -> BatchMap:
-        """The columns of the key, those of the value, the timestamp."""
+        """The columns of the key, those of the value, the timestamp, the topic where values choose it."""
         makers = [_maker(form, columns) for form, columns in self._parts()]
-        return _columns(makers)
+        return _columns(makers, self._records.selector)
 
     def spec(self) -> SinkSpec:
         """The writing operator."""
         records = self._records
         options = {
             "connector": "kafka",
-            "topic": records.topic,
+            **({"topic-pattern": ".*"} if records.topic is None else {"topic": records.topic}),
             **self._options,
             **records.value.table_options("value"),
         }
@@ -135,7 +173,8 @@ class KafkaSink(Sink, SupportsPreprocessing):
             }
         columns = tuple(column for _, part in self._parts() for column in part)
         table = TableSpec((ANONYMOUS, "", "KafkaSink"), columns, tuple(options.items()))
-        return SinkSpec(table, (*columns, _TIME), INSERT_ONLY, metadata=(_TIME.name,))
+        told = (_TIME,) if records.selector is None else (_TIME, _TOPIC)
+        return SinkSpec(table, (*columns, *told), INSERT_ONLY, metadata=tuple(column.name for column in told))
 
     def _parts(self) -> list[tuple[MessageForm, Schema]]:
         """Of key and value the form, and the columns of the table."""
@@ -232,12 +271,28 @@ def _has_fields(value: Any, count: int) -> bool:
     return not isinstance(value, str | bytes) and hasattr(value, "__len__") and len(value) == count
 
 
-def _columns(makers: Sequence[_Maker]) -> BatchMap:
+def _columns(makers: Sequence[_Maker], selector: KafkaTopicSelector | None) -> BatchMap:
     target = to_arrow(_TIME.type)
 
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
         values = batch.columns[VALUE].values.tolist()
         made = [column for make in makers for column in make(values)]
-        return ChangelogBatch((*made, time_column(batch, target, "UTC")), batch.num_rows, None, None, batch.track)
+        made.append(time_column(batch, target, "UTC"))
+        if selector is not None:
+            made.append(_topics(selector, values))
+        return ChangelogBatch(tuple(made), batch.num_rows, None, None, batch.track)
 
     return convert
+
+
+def _topics(selector: KafkaTopicSelector, values: list[Any]) -> Any:
+    """The topic of each value.
+
+    Raises:
+        TypeError: the selector gives none, or no text.
+    """
+    topics = [selector.apply(value) for value in values]
+    for topic, value in zip(topics, values, strict=True):
+        if not isinstance(topic, str):
+            raise TypeError(f"The topic selector gives {topic!r} for {value!r}, and a topic is a text")
+    return pa.array(topics, pa.string())

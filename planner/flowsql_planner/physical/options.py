@@ -165,7 +165,7 @@ EARLY_FIRE = option(
     "table.exec.emit.early-fire.enabled",
     parse_bool,
     False,
-    "Group windows answer before they end: with each row (TUMBLE and HOP; the delay must be 0).",
+    "Group windows answer before they end, too (TUMBLE and HOP).",
 )
 EARLY_FIRE_DELAY_MS = option(
     "table.exec.emit.early-fire.delay",
@@ -177,7 +177,7 @@ LATE_FIRE = option(
     "table.exec.emit.late-fire.enabled",
     parse_bool,
     False,
-    "Group windows answer again with each late row (TUMBLE and HOP; the delay must be 0).",
+    "Group windows answer again with late rows (TUMBLE and HOP).",
 )
 LATE_FIRE_DELAY_MS = option(
     "table.exec.emit.late-fire.delay",

@@ -135,6 +135,8 @@ class JobMaster:
         self._completed: CompletedCheckpoints | None = None
         self._ids = itertools.count(1)
         self._coordinator: CheckpointCoordinator | None = None
+        #: The last task of the attempt has ended.
+        self._ending = False
         self._failover: RegionFailover | None = None
         self._lock = threading.Lock()
         self._in_threads = False
@@ -234,6 +236,7 @@ class JobMaster:
         self._failover = None if regions is None else RegionFailover(self.job, self._attempt, regions, self)
         self._services = services
         self._coordinator = None
+        self._ending = False
         self._refused = self._granted = False
         if self._cut is not None:
             cut = _CutSnapshots(self.job)
@@ -351,6 +354,9 @@ class JobMaster:
     def _finish(self) -> None:
         """After the last task: commit or abort; start again, or tell everyone."""
         stopped_with = None
+        with self._lock:
+            # A coordinator that is made from here on would never be stopped, nor answer.
+            self._ending = True
         if self._coordinator is not None:
             self._coordinator.stop()
             stopped_with = self.job.stopped_with = self._coordinator.stopped_with
@@ -497,6 +503,8 @@ class JobMaster:
                 hint="name one, or SET 'execution.checkpointing.savepoint-dir'",
             )
         with self._lock:
+            if self._coordinator is None and self._ending:
+                raise ExecutionError("job-not-running", f"Job {self.job.id} ends: only a running job can be saved.")
             coordinator = self._coordinator or self._coordinate_now()
         return coordinator.savepoint(_savepoint_folder(root, self.job.id, dict(self._configuration.items())), kind)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowsql.table import EnvironmentSettings, TableEnvironment
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, FlowSqlError
 
 from .broker import Broker
 
@@ -57,3 +57,28 @@ def test_one_key_is_written_once() -> None:
     )
     with pytest.raises(BindError, match="from the same metadata key 'timestamp'"):
         environment.explain_sql("INSERT INTO t SELECT 1, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP")
+
+
+def topics_table(broker: Broker, topics: str, options: str = "") -> TableEnvironment:
+    made = TableEnvironment.create()
+    made.execute_sql(
+        f"CREATE TABLE o (id INT, t STRING METADATA FROM 'topic') WITH ('connector' = 'kafka', {topics}, "
+        f"'properties.bootstrap.servers' = '{broker.address}', 'format' = 'json'{options})"
+    )
+    return made
+
+
+def test_rows_say_their_topic_where_there_are_several(broker: Broker) -> None:
+    """As Flink answers: a table of one topic has no such column to write, and a topic is never NULL."""
+    one, two = broker.topic("w"), broker.topic("w")
+    for name in (one, two):
+        broker.write(name)
+    for topics in (f"'topic' = '{one};{two}'", "'topic-pattern' = 'w[0-9]+'"):
+        made = topics_table(broker, topics)
+        made.execute_sql(f"INSERT INTO o VALUES (1, '{one}'), (2, '{two}')").wait()
+        with pytest.raises(FlowSqlError, match="The topic of the sink record is not valid"):
+            made.execute_sql("INSERT INTO o VALUES (3, CAST(NULL AS STRING))").wait()
+    assert [message.value() for message in broker.read(one)] == [b'{"id":1}'] * 2
+    assert [message.value() for message in broker.read(two)] == [b'{"id":2}'] * 2
+    with pytest.raises(FlowSqlError, match="Invalid metadata key 'topic' in column 't' of table"):
+        topics_table(broker, f"'topic' = '{one}'").execute_sql(f"INSERT INTO o VALUES (1, '{one}')")

@@ -232,6 +232,28 @@ def test_held_rows_wait_no_longer_than_the_interval(broker: Broker) -> None:
 # -- transactions
 
 
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_rows_name_topics_that_a_pattern_matches(broker: Broker, exactly_once: bool) -> None:
+    one, two = broker.topic("p"), broker.topic("p")
+    broker.write(one)
+    broker.write(two)
+    # Real clusters have it; the mock must be told.
+    broker.write("__consumer_offsets", b"x")
+    more = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": one} if exactly_once else {}
+    table = _table(broker, "a INT", "", {"topic-pattern": r"p\d+", **more})
+    table = replace(table, options=tuple((key, text) for key, text in table.options if text))
+    insert = Insert(table, metadata=("topic",))
+    insert.write([1, one], [2, two], [3, one])
+    insert.end()
+    assert sorted(value for _, value in contents(broker, one)) == [b'{"a":1}', b'{"a":3}']
+    assert [value for _, value in contents(broker, two)] == [b'{"a":2}']
+    for name in ("other", None):
+        other = Insert(table, metadata=("topic",))
+        with pytest.raises(ExecutionError, match=rf"Expected topic to match: p\\d\+ but was: {name}"):
+            other.write([4, one], [5, name])
+        other.writer.close()
+
+
 def transactional(broker: Broker, topic: str) -> TableSpec:
     return _table(
         broker, "a INT", topic,
@@ -254,7 +276,7 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"topic-pattern": "a.*", "topic": ""}, "'topic-pattern' is for reading"),
+    ({"topic-pattern": "a.*", "topic": ""}, "'topic-pattern' names several topics, and rows do not tell"),
     ({"topic": "a;b"}, "'topic' names several topics"),
     ({"sink.delivery-guarantee": "exactly-once"}, "sink.transactional-id-prefix must be specified"),
     ({"sink.partitioner": "round-robin", "key.format": "raw", "key.fields": "a"}, "Currently 'round-robin'"),

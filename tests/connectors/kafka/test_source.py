@@ -368,6 +368,15 @@ REFUSED = {
         {"scan.startup.mode": "timestamp"},
         "'scan.startup.timestamp-millis' is required in 'timestamp' startup mode but missing.",
     ),
+    # Of Kafka's clients some negative numbers are words of their own (-1: the end), which Flink fails at as well.
+    "negative timestamp": (
+        {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "-1"},
+        "Could not parse value '-1' for key 'scan.startup.timestamp-millis'.\nexpected a number that is not negative",
+    ),
+    "negative end": (
+        {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": "-1000"},
+        "Could not parse value '-1000' for key 'scan.bounded.timestamp-millis'.",
+    ),
     "group": (
         {"scan.startup.mode": ""},
         "'properties.group.id' is required in 'group-offsets' startup mode but missing.",

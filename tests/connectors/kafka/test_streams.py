@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,10 +23,13 @@ from flowsql.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
+    KafkaSinkBuilder,
     KafkaSource,
     KafkaSourceBuilder,
     KafkaTopicPartition,
+    KafkaTopicSelector,
 )
+from flowsql.datastream.connectors.number_seq import NumberSequenceSource
 from flowsql.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from flowsql.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from flowsql.datastream.functions import ProcessFunction
@@ -232,6 +236,89 @@ def test_values_are_written(
     ] == wanted
 
 
+class ByLength(KafkaTopicSelector):
+    """Topics that end with the length of a value."""
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+
+    def apply(self, data: Any) -> str:
+        return f"{self._start}{len(data)}"
+
+
+def choosing(
+    broker: MockBroker, selector: KafkaTopicSelector | Callable[[Any], str], value: SerializationSchema | None = None
+) -> KafkaSinkBuilder:
+    records = (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic_selector(selector)
+        .set_value_serialization_schema(value or SimpleStringSchema())
+        .build()
+    )
+    return KafkaSink.builder().set_bootstrap_servers(broker.address).set_record_serializer(records)
+
+
+@pytest.mark.parametrize("by_function", [False, True])
+def test_values_choose_topics(broker: MockBroker, by_function: bool) -> None:
+    start = broker.topic("sizes-")
+    selector = ByLength(start)
+    env = environment()
+    made = choosing(broker, selector.apply if by_function else selector)
+    made = made.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+    env.from_collection(["a", "bc", "d"], Types.STRING()).sink_to(made.build())
+    env.execute()
+    assert sorted(message.value() for message in broker.read(f"{start}1")) == [b"a", b"d"]
+    assert [message.value() for message in broker.read(f"{start}2")] == [b"bc"]
+
+
+def test_rows_choose_topics_by_names_of_fields(broker: MockBroker) -> None:
+    start = broker.topic("items-")
+    schema = JsonRowSerializationSchema.builder().with_type_info(ORDER).build()
+    made = choosing(broker, lambda row: start + row["item"], schema)
+    env = environment()
+    env.from_collection([(1, "pen"), (2, "ink")], ORDER).sink_to(made.build())
+    env.execute()
+    for item, id_ in (("pen", 1), ("ink", 2)):
+        (message,) = broker.read(start + item)
+        assert json.loads(message.value()) == {"id": id_, "item": item}
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, "gives None for 'a'"), (b"t", "gives b't' for 'a'")])
+def test_a_topic_is_a_text(broker: MockBroker, given: Any, told: str) -> None:
+    env = environment()
+    env.from_collection(["a"], Types.STRING()).sink_to(choosing(broker, lambda value: given).build())
+    with pytest.raises(FlowSqlError, match=told):
+        env.execute()
+
+
+@pytest.mark.servers
+def test_values_choose_topics_exactly_once(kafka_server: dict[str, str]) -> None:
+    """Into two topics in the transactions of several checkpoints, and again without the rows that are there."""
+    broker = real_broker(kafka_server["KAFKA"])
+    topics = [broker.made_topic("chosen") for _ in range(2)]
+    env = environment(2)
+    env.enable_checkpointing(50)
+    made = choosing(broker, lambda value: topics[int(value) % 2])
+    made = made.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(topics[0])
+    failed: list[str] = []
+
+    def once(value: str) -> str:
+        if value == "700" and not failed:
+            failed.append(value)
+            raise RuntimeError("a failure to recover from")
+        time.sleep(0.001)
+        return value
+
+    numbers = NumberSequenceSource(0, 999)
+    stream = env.from_source(numbers, NO_TIMES, "n", Types.LONG()).map(str, Types.STRING())
+    stream.map(once, Types.STRING()).sink_to(made.build())
+    env.execute()
+    assert failed
+    for place, topic in enumerate(topics):
+        found = sorted(int(message.value()) for message in broker.read(topic))
+        assert found == list(range(place, 1000, 2))
+
+
 def test_timestamps_travel_from_topic_to_topic(broker: MockBroker) -> None:
     one, other = broker.topic(), broker.topic()
     broker.write(one, "a", timestamp=12_345)
@@ -250,6 +337,17 @@ def test_timestamps_travel_from_topic_to_topic(broker: MockBroker) -> None:
         (lambda: KafkaSource.builder().set_starting_offsets("earliest"), TypeError, "KafkaOffsetsInitializer"),
         (lambda: KafkaSink.builder().set_bootstrap_servers("x").build(), TypeError, "set_record_serializer"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic("t").build(), TypeError, "set_value_serialization"),
+        (lambda: KafkaRecordSerializationSchema.builder().build(), TypeError, r"set_topic_selector\(...\) is missing"),
+        (
+            lambda: KafkaRecordSerializationSchema.builder().set_topic_selector(cast("Any", "t")),
+            TypeError,
+            "topic_selector must be KafkaTopicSelector or a callable",
+        ),
+        (
+            lambda: KafkaRecordSerializationSchema.builder().set_topic("t").set_topic_selector(str),
+            TypeError,
+            "already set",
+        ),
         (lambda: JsonRowSerializationSchema.builder().with_type_info(Types.INT()), TypeError, "no type of rows"),
         (
             lambda: KafkaOffsetsInitializer.offsets({KafkaTopicPartition("a", 0): 0, KafkaTopicPartition("b", 0): 0}),
@@ -268,7 +366,20 @@ def test_timestamps_travel_from_topic_to_topic(broker: MockBroker) -> None:
             "transactionalIdPrefix",
         ),
     ],
-    ids=["no servers", "no topics", "no schema", "no offsets", "no records", "no value", "no rows", "topics", "prefix"],
+    ids=[
+        "no servers",
+        "no topics",
+        "no schema",
+        "no offsets",
+        "no records",
+        "no value",
+        "no topic",
+        "no selector",
+        "two topics",
+        "no rows",
+        "topics",
+        "prefix",
+    ],
 )
 def test_what_is_missing_is_said(build: Callable[[], Any], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):

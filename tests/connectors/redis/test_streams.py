@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
+from pathlib import Path
 
 import pytest
 import redis
@@ -99,3 +102,25 @@ def test_entries_that_are_no_rows_are_named(place: Place) -> None:
     place.table("u", "k INT", ", 'structure' = 'stream', 'key' = 'of:{k}'")
     with pytest.raises(FlowSqlError, match=r"none is left for its values"):
         place.answer("SELECT * FROM u")
+
+
+@both
+def test_entries_that_cannot_be_read_are_kept_once(place: Place, tmp_path: Path) -> None:
+    for number, fields in enumerate([{"k": "1"}, {"k": "x", "v": b"\xffy"}, {"v": "z"}, {"k": "3"}]):
+        place.client.xadd("events", fields, id=f"{number + 1}-0")
+    dead = f", 'on-error' = 'dead-letter', 'on-error.dead-letter.path' = '{tmp_path}'"
+    place.table("t", "k INT, v BYTES", STREAM + ENDS + dead)
+    for _ in range(2):
+        assert place.answer("SELECT k FROM t") == [(1,), (None,), (3,)]
+    assert place.answer("SELECT k, v FROM t") == [(1, None), (None, b"z"), (3, None)]
+    letters = [json.loads(line) for file in tmp_path.glob("*") for line in file.read_text().splitlines()]
+    assert sorted(base64.b64decode(letter["row_bytes"]) for letter in letters) == [
+        b'{"k":"x","v":"%FFy"}',
+        b'{"k":"x"}',
+    ]
+    assert {letter["source_position"] for letter in letters} == {'"2-0"'}
+    assert letters[0]["source"].endswith("/0 events")
+    assert letters[0]["source_metadata"] == {"id": "2-0", "timestamp": "1970-01-01 00:00:00.002Z"}
+    place.table("h", "k INT", ", 'key' = 'h:{k}', 'on-error' = 'skip'")
+    with pytest.raises(FlowSqlError, match="'on-error' has no effect with 'structure' = 'hash'"):
+        place.answer("SELECT * FROM h")

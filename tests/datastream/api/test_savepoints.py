@@ -293,6 +293,18 @@ def test_a_savepoint_that_is_asked_for_at_the_jobs_end_is_answered(tmp_path: Pat
         coordinator.savepoint(LocalFolder(str(tmp_path)), SnapshotKind.SAVEPOINT).result(WAIT_S)
 
 
+def test_a_job_that_ends_gets_no_coordinator_any_more(tmp_path: Path) -> None:
+    """Its savepoint would never be answered."""
+    program = Program(1)
+    client = program.start()
+    eventually(lambda: program.found, "the first results")
+    master: Any = client._job.master
+    client.cancel_and_wait()
+    assert master._coordinator is None
+    with pytest.raises(ExecutionError, match="ends: only a running job can be saved"):
+        master.savepoint(str(tmp_path), SnapshotKind.SAVEPOINT)
+
+
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.AUTOMATIC])
 def test_batch_mode_has_no_snapshots(tmp_path: Path, mode: RuntimeExecutionMode) -> None:
     env = environment().set_runtime_mode(mode).enable_checkpointing(10)
