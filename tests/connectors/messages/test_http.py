@@ -360,7 +360,8 @@ def test_lookups_by_path(serve: Any) -> None:
         return Said(status=404) if user is None else json_of({"name": user["name"]})
 
     web = serve(answer)
-    assert joined(web, "id INT, name STRING", url=f"{web.url}/users/{{id}}", lookup__cache="PARTIAL") == WANTED
+    kept = {"lookup__cache": "PARTIAL", "lookup__partial-cache__max-rows": "9"}
+    assert joined(web, "id INT, name STRING", url=f"{web.url}/users/{{id}}", **kept) == WANTED
     assert sorted(asked.path for asked in web.asked) == ["/users/1", "/users/2", "/users/3"]
 
 
