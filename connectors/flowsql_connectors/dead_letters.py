@@ -19,10 +19,13 @@ def make_folder(table: str, folder: str) -> None:
     Raises:
         ConnectorError: it cannot be made.
     """
+    path = Path(folder).absolute()
+    new = [each for each in (path, *path.parents) if not each.exists()]
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(table, folder, error) from error
+    sync_paths([str(each.parent) for each in new])
 
 
 def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mapping[str, object]]) -> None:

@@ -59,6 +59,8 @@ class Broker:
                 "group.id": "look",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                # How long a broker keeps an answer back that would be empty: each partition's end is waited for.
+                "fetch.wait.max.ms": 20,
                 "isolation.level": isolation,
                 "log_level": 2,
             }
