@@ -77,7 +77,7 @@ def assemble(
         job_id=job_id,
         job_name=graph.name,
         operators=operators,
-        committables={uid: tuple(part.hex() for part in parts) for uid, parts in committables.items() if parts},
+        committables={uid: tuple(parts) for uid, parts in committables.items() if parts},
         enumerators={uid: state.hex() for uid, state in enumerators.items()},
         committers={uid: state.hex() for uid, state in committers.items()},
         flowsql=_version(),

@@ -7,7 +7,7 @@ version, length of the header, the header (JSON), the parts that stand in it, an
 from __future__ import annotations
 
 import struct
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -17,9 +17,9 @@ from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.layout import OperatorLayout, layout_of_json
 
 MAGIC: Final = b"FLOWSQLS"
-VERSION: Final = 2
-#: Formats that are read; 1 knows no files of a backend.
-READ_VERSIONS: Final = (1, 2)
+VERSION: Final = 3
+#: Formats that are read; 1 knows no files of a backend, and up to 2 committables are hexadecimal digits in the header.
+READ_VERSIONS: Final = (1, 2, 3)
 _HEAD: Final = struct.Struct("<8sHHQ")
 _DIGEST_BYTES: Final = 16
 
@@ -137,8 +137,8 @@ class OperatorState:
 class Manifest:
     """A whole snapshot.
 
-    ``committables``: per sink what its writers had prepared and nobody had committed, as hexadecimal digits.
-    ``enumerators`` and ``committers``: their own state, likewise. ``lineage``: the first job of those that went on from
+    ``committables``: per sink what its writers had prepared and nobody had committed. ``enumerators`` and
+    ``committers``: their own state, as hexadecimal digits. ``lineage``: the first job of those that went on from
     each other's snapshots; what a dead one left behind belongs to all of them. ``checkpointed_bytes``: of state that
     were written for this snapshot; None where nobody said.
     """
@@ -149,7 +149,7 @@ class Manifest:
     job_id: str
     job_name: str
     operators: dict[str, OperatorState]
-    committables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    committables: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     enumerators: dict[str, str] = field(default_factory=dict)
     committers: dict[str, str] = field(default_factory=dict)
     flowsql: str = ""
@@ -187,8 +187,18 @@ def digest_of(data: Any) -> str:
 
 def encode_manifest(manifest: Manifest, inline: bytes) -> bytes:
     """``_metadata`` with the parts that stand in it."""
-    header = orjson.dumps(asdict(manifest))
-    body = _HEAD.pack(MAGIC, VERSION, 0, len(header)) + header + inline
+    told = asdict(replace(manifest, committables={}))
+    behind: list[bytes] = [inline]
+    places: dict[str, list[tuple[int, int]]] = {}
+    end = len(inline)
+    for uid, prepared in manifest.committables.items():
+        places[uid] = []
+        for one in prepared:
+            places[uid].append((end, len(one)))
+            behind.append(one)
+            end += len(one)
+    header = orjson.dumps({**told, "committables": places})
+    body = b"".join((_HEAD.pack(MAGIC, VERSION, 0, len(header)), header, *behind))
     return body + xxhash.xxh3_128_digest(body)
 
 
@@ -205,18 +215,28 @@ def decode_manifest(data: memoryview, path: str) -> tuple[Manifest, memoryview]:
         raise CorruptSnapshotError(path, "is cut or damaged: its checksum does not match")
     _, version, _, length = _HEAD.unpack_from(data)
     if version not in READ_VERSIONS:
-        known = " and ".join(map(str, READ_VERSIONS))
+        known = f"{', '.join(map(str, READ_VERSIONS[:-1]))} and {READ_VERSIONS[-1]}"
         raise ConnectorError(
             "snapshot-version", f"'{path}' has format {version}; this version of FlowSQL reads the formats {known}."
         )
     end = _HEAD.size + length
-    return _manifest(orjson.loads(body[_HEAD.size : end])), body[end:]
+    return _manifest(orjson.loads(body[_HEAD.size : end]), body[end:]), body[end:]
 
 
-def _manifest(found: dict[str, Any]) -> Manifest:
+def _manifest(found: dict[str, Any], behind: memoryview) -> Manifest:
     operators = {uid: _operator(state) for uid, state in found.pop("operators").items()}
-    committables = {uid: tuple(parts) for uid, parts in found.pop("committables").items()}
+    committables = {
+        uid: tuple(_committable(one, behind) for one in prepared) for uid, prepared in found.pop("committables").items()
+    }
     return Manifest(operators=operators, committables=committables, **found)
+
+
+def _committable(told: str | list[int], behind: memoryview) -> bytes:
+    """One committable: digits of formats 1 and 2, else where it stands behind the header."""
+    if isinstance(told, str):
+        return bytes.fromhex(told)
+    offset, length = told
+    return bytes(behind[offset : offset + length])
 
 
 def _operator(found: dict[str, Any]) -> OperatorState:

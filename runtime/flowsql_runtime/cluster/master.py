@@ -268,7 +268,7 @@ class JobMaster:
                     continue
                 committer = registry.create_sink(node.spec, parameters).create_committer()
                 if committer is not None:
-                    found = [Committable(bytes.fromhex(part)) for part in prepared]
+                    found = [Committable(part) for part in prepared]
                     services.commit_again(node.uid, committer, found)
 
     def _coordinate(self) -> CheckpointCoordinator:

@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.encode import WHOLE_ROWS, decode_keyed, encode_keyed
-from flowsql_runtime.checkpoint.manifest import CorruptSnapshotError
+from flowsql_runtime.checkpoint.manifest import CorruptSnapshotError, Manifest, decode_manifest, encode_manifest
 from flowsql_runtime.checkpoint.of_snapshots import reader_of
 from flowsql_runtime.checkpoint.recovery import SnapshotReader, open_snapshot
 from flowsql_runtime.checkpoint.storage import (
@@ -149,10 +149,26 @@ def test_snapshots_of_format_1_are_read(tmp_path: Path) -> None:
     assert reader.manifest.checkpointed_bytes is None
     found = reader.task(["op"], TaskPlace(0, 1, range(128), 128)).operators["op"]
     assert found.keyed["state"].num_rows == 200
-    body = struct.pack("<8sHHQ", magic, 3, reserved, len(text)) + text
+    body = struct.pack("<8sHHQ", magic, 4, reserved, len(text)) + text
     (folder / METADATA).write_bytes(body + xxhash.xxh3_128_digest(body))
-    with pytest.raises(ConnectorError, match="has format 3; this version of FlowSQL reads the formats 1 and 2"):
+    with pytest.raises(ConnectorError, match="has format 4; this version of FlowSQL reads the formats 1, 2 and 3"):
         open_snapshot(str(folder))
+
+
+def test_committables_stand_behind_the_header() -> None:
+    prepared = {"one": (b"\0\xff" * 40, b""), "two": (b"x",)}
+    manifest = Manifest(7, "checkpoint", 0, "", "", {}, committables=prepared)
+    data = encode_manifest(manifest, b"inline")
+    found, behind = decode_manifest(memoryview(data), "here")
+    assert found == manifest
+    assert bytes(behind[:6]) == b"inline"
+    # In format 2 they were digits in the header.
+    magic, _, reserved, length = struct.unpack_from("<8sHHQ", data)
+    digits = {uid: [one.hex() for one in parts] for uid, parts in prepared.items()}
+    header = orjson.dumps({**orjson.loads(data[20 : 20 + length]), "committables": digits})
+    body = struct.pack("<8sHHQ", magic, 2, reserved, len(header)) + header + b"inline"
+    older, behind = decode_manifest(memoryview(body + xxhash.xxh3_128_digest(body)), "here")
+    assert (older, bytes(behind)) == (manifest, b"inline")
 
 
 def test_without_a_readable_snapshot_the_damage_is_told(tmp_path: Path) -> None:

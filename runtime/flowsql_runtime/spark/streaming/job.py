@@ -126,7 +126,7 @@ class SparkStreamingJob(Job):
         self._sent = SentJob(for_tasks(graph), task_memory(host, configuration))
         manifest = checkpoint.newest_manifest()
         prepared = {} if manifest is None else manifest.committables
-        self._sinks.commit_again({uid: [bytes.fromhex(one) for one in parts] for uid, parts in prepared.items()})
+        self._sinks.commit_again(prepared)
         writer = self._sources.frame(host.session).writeStream.queryName(f"{graph.name}-{self.id[:8]}")
         writer = writer.foreachBatch(self._batch).option("checkpointLocation", checkpoint.spark_location)
         try:
