@@ -87,11 +87,21 @@ def values(broker: Broker, topic: str) -> list[dict[str, int]]:
     return [json.loads(message.value()) for message in broker.read(topic)]
 
 
-def test_each_row_is_there_once_although_the_job_is_killed(kafka_server: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_pattern", [False, True])
+def test_each_row_is_there_once_although_the_job_is_killed(
+    kafka_server: dict[str, str], tmp_path: Path, by_pattern: bool
+) -> None:
+    """Into one topic, and into that of a pattern that each row names."""
     broker = real_broker(kafka_server["KAFKA"])
     source, target = broker.made_topic("rows"), broker.made_topic("copied")
-    script = tables(broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'")
-    job = Job(script + "INSERT INTO dst SELECT id FROM src;", tmp_path)
+    column = ", t STRING METADATA FROM 'topic'" if by_pattern else ""
+    script = tables(
+        broker.address, source, target, f"id BIGINT{column}) WITH ('connector' = 'kafka', 'format' = 'json'"
+    )
+    if by_pattern:
+        script = script.replace(f"'topic' = '{target}'", f"'topic-pattern' = '{target}|other'")
+    chosen = f", '{target}'" if by_pattern else ""
+    job = Job(f"{script}INSERT INTO dst SELECT id{chosen} FROM src;", tmp_path)
     draw = random.Random(5)
     with feeding(broker, source) as written:
         for _ in range(KILLS):
