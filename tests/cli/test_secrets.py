@@ -46,6 +46,13 @@ TABLES: dict[str, Mapping[str, str]] = {
     "jdbc url": {**JDBC, "url": f"jdbc:postgresql://{NOWHERE}/d?user=ada&password={{}}"},
     "jdbc user in url": {**JDBC, "url": f"jdbc:postgresql://ada:{{}}@{NOWHERE}/d"},
     "mysql password": {**JDBC, "url": f"jdbc:mysql://{NOWHERE}/d", "username": "ada", "password": "{}"},
+    "sqlalchemy password": {**JDBC, "url": f"postgresql+psycopg://{NOWHERE}/d", "username": "ada", "password": "{}"},
+    "sqlalchemy url": {**JDBC, "url": f"postgresql+psycopg://ada:{{}}@{NOWHERE}/d"},
+    "sqlalchemy two users": {**JDBC, "url": f"mysql+pymysql://ada:{{}}@{NOWHERE}/d", "username": "ada"},
+    "sqlalchemy url that is none": {**JDBC, "url": "postgresql+psycopg://ada:{}@h:x/d"},
+    "sqlalchemy unknown dialect": {**JDBC, "url": f"nosuch://ada:{{}}@{NOWHERE}/d"},
+    "sqlalchemy file": {**JDBC, "url": "sqlite:///x.db", "username": "ada", "password": "{}"},
+    "sqlalchemy odbc": {**JDBC, "url": "mssql+pyodbc://?odbc_connect=Server%3Dh%3BPWD%3D{}"},
     "kafka jaas": {**KAFKA, "properties.sasl.jaas.config": JAAS},
     "kafka broken jaas": {**KAFKA, "properties.sasl.jaas.config": "Krb5LoginModule required password='{}';"},
     "kafka password": {**KAFKA, "properties.sasl.username": "ada", "properties.sasl.password": "{}"},
@@ -160,7 +167,10 @@ def unsaid_in_files(folder: Path, secret: str, *but: str) -> None:
 
 
 #: Tables whose cases end at once.
-QUICK = ("jdbc password", "jdbc url", "kafka broken jaas", "registry url that is none", "path", "unknown option")
+QUICK = (
+    "jdbc password", "jdbc url", "sqlalchemy password", "sqlalchemy url", "kafka broken jaas",
+    "registry url that is none", "path", "unknown option",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ ALLOWED: Final = {
     "flowsql_connectors/cdc/mysql/log:MySqlLog.places": "over distinct keys, which the server is asked about",
     "flowsql_connectors/cdc/mysql/stream:BinlogStream.read": "over events, each of which has many rows",
     "flowsql_connectors/jdbc/arrays:client_values": "client libraries that take rows as Python values",
+    "flowsql_connectors/jdbc/alchemy/values:parameters": "drivers that take rows as Python values",
     "flowsql_connectors/datagen/realistic:_faker": "distinct values that are made once, before the first row",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
     "flowsql_runtime/state/rocksdb/native_snapshot:_buckets_by_index": "over numbers of buckets, at a restore",

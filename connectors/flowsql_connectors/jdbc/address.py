@@ -1,7 +1,8 @@
-"""JDBC addresses: which database an address names, and whether FlowSQL's own runtime reads it."""
+"""Addresses of JDBC and of SQLAlchemy: which database one names, and whether FlowSQL's own runtime reads it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
@@ -25,12 +26,16 @@ DRIVERS: Final[dict[str, tuple[str, ...]]] = {
 }
 #: Those that FlowSQL's own runtime reads and writes.
 OWN: Final = ("postgresql", "mysql", "mariadb", "sqlite")
+#: What :class:`Address` has as the scheme of URLs of SQLAlchemy.
+ALCHEMY: Final = "sqlalchemy"
 _PORTS: Final = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+_ALCHEMY_URL: Final = re.compile(r"[A-Za-z]\w*(\+\w+)?://")
 
 
 @record
 class Address:
-    """A database. ``scheme``: one of :data:`OWN`; of ``sqlite`` the database is a path and nothing else is set."""
+    """A database. ``scheme``: one of :data:`OWN`; of ``sqlite`` the database is a path and nothing else is set. Or
+    :data:`ALCHEMY`, and the database is the whole URL."""
 
     scheme: str
     database: str
@@ -40,7 +45,9 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """As messages name it: without parameters, of which one may be a password."""
+        """As messages name it: without users, passwords and parameters."""
+        if self.scheme == ALCHEMY:
+            return _without_login(self.database)
         return f"jdbc:sqlite:{self.database}" if not self.host else f"jdbc:{self.scheme}://{self.host}:{self.port}"
 
 
@@ -50,9 +57,18 @@ def scheme_of(url: str) -> str:
     return rest.partition(":")[0].lower() if head == "jdbc" else ""
 
 
+def is_alchemy(url: str) -> bool:
+    """Whether an address is a URL of SQLAlchemy, ``dialect+driver://...``.
+
+    >>> [is_alchemy(url) for url in ("duckdb:///shop.db", "jdbc:postgresql://host/shop")]
+    [True, False]
+    """
+    return _ALCHEMY_URL.match(url) is not None
+
+
 def is_own(url: str) -> bool:
     """Whether FlowSQL's own runtime reads and writes tables at an address."""
-    return scheme_of(url) in OWN
+    return scheme_of(url) in OWN or is_alchemy(url)
 
 
 def parse_address(url: str, driver: str | None = None) -> Address:
@@ -61,12 +77,21 @@ def parse_address(url: str, driver: str | None = None) -> Address:
     Raises:
         BindError: the address is none, or of a database that FlowSQL does not know, or the driver is another one's.
     """
+    if is_alchemy(url):
+        if driver is not None:
+            raise BindError(
+                "jdbc-driver",
+                f"The driver '{driver}' is one of JDBC, and {_without_login(url)} is no address of JDBC.",
+                hint="leave 'driver' out; the URL names the driver, dialect+driver://",
+            )
+        return Address(ALCHEMY, url)
     scheme = scheme_of(url)
     if scheme not in OWN:
         raise BindError(
             "jdbc-address",
             f"FlowSQL's own runtime has no driver for '{_without_secrets(url)}'.",
-            hint=did_you_mean(scheme, OWN) or "it reads and writes " + ", ".join(_example(each) for each in OWN),
+            hint=did_you_mean(scheme, OWN)
+            or f"it reads and writes {', '.join(map(_example, OWN))}, and URLs of SQLAlchemy, dialect+driver://...",
         )
     if driver is not None and driver not in DRIVERS[scheme]:
         raise BindError(
@@ -102,6 +127,13 @@ def _unreadable(url: str, scheme: str, reason: str) -> BindError:
     return BindError(
         "jdbc-address", f"'{_without_secrets(url)}' is no address of a database: {reason}.", hint=_example(scheme)
     )
+
+
+def _without_login(url: str) -> str:
+    """A URL of SQLAlchemy with no more than its place."""
+    head, _, rest = url.partition("://")
+    place = rest if rest.startswith("/") else rest.rpartition("@")[2]
+    return f"{head}://{place.partition('?')[0]}"
 
 
 def _without_secrets(url: str) -> str:

@@ -20,14 +20,16 @@ from flowsql_core.types.logical import STRING
 
 T = TypeVar("T")
 
-BASE_URL = ConnectorOption("base-url", str, "", "The server without a database, jdbc:postgresql://host:port.")
+BASE_URL = ConnectorOption(
+    "base-url", str, "", "The server without a database: jdbc:postgresql://host:port, or of SQLAlchemy."
+)
 DEFAULT_DATABASE = ConnectorOption("default-database", str, "", "The database that USE CATALOG makes current.")
 _OPTIONS: Final = OptionSet(required=(BASE_URL, DEFAULT_DATABASE), optional=(USER, PASSWORD, RETRY_TIMEOUT_MS))
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 
 
 class JdbcCatalogFactory(CatalogFactory):
-    """Makes catalogs of PostgreSQL, MySQL and MariaDB servers, and of folders of SQLite databases."""
+    """Makes catalogs of servers of databases, and of folders of databases that are files."""
 
     identifier = "jdbc"
 
@@ -57,14 +59,16 @@ class JdbcCatalog(ReadOnlyCatalog):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, "jdbc")
-        self._base = options[BASE_URL.key].rstrip("/")
+        self._base = options[BASE_URL.key]
         self.default_database = filled(options[DEFAULT_DATABASE.key])
         kept = (USER.key, PASSWORD.key, RETRY_TIMEOUT_MS.key)
         self._kept = tuple((key, options[key]) for key in kept if key in options)
         parse_address(filled(self._url(self.default_database)))
 
     def _url(self, database: str) -> str:
-        return f"{self._base}/{database}"
+        # The parameters of a URL stand behind the database.
+        base, mark, parameters = self._base.partition("?")
+        return f"{base}{'' if base.endswith('/') else '/'}{database}{mark}{parameters}"
 
     @contextmanager
     def _connected(self, database: str) -> Iterator[Database]:
@@ -77,7 +81,7 @@ class JdbcCatalog(ReadOnlyCatalog):
             kept.get(PASSWORD.key),
             RETRY_TIMEOUT_MS.default if timeout is None else RETRY_TIMEOUT_MS.read(timeout),
         )
-        connection = dialect_of(address.scheme).connect(login)
+        connection = dialect_of(login).connect(login)
         try:
             yield connection
         finally:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
-from flowsql_connectors.jdbc.address import Address
+from flowsql_connectors.jdbc.address import ALCHEMY, Address
 from flowsql_connectors.jdbc.native import NativeColumn
+from flowsql_connectors.jdbc.parts import Part
 from flowsql_core.errors import ConnectorError
+from flowsql_core.expr import Expr
 from flowsql_core.record import record
-from flowsql_core.types.logical import LogicalType, Schema
+from flowsql_core.types.logical import Schema
 
 _DIALECTS: Final = {
     "postgresql": "flowsql_connectors.jdbc.postgres:PostgresDialect",
     "mysql": "flowsql_connectors.jdbc.mysql:MySqlDialect",
     "mariadb": "flowsql_connectors.jdbc.mysql:MySqlDialect",
     "sqlite": "flowsql_connectors.jdbc.sqlite:SqliteDialect",
+    ALCHEMY: "flowsql_connectors.jdbc.alchemy.dialect:AlchemyDialect",
 }
 
 
@@ -67,6 +70,25 @@ class Target:
     keys: tuple[int, ...]
 
 
+@record
+class Selection:
+    """What a scan asks of a table.
+
+    ``declared``: all columns of the declaration; ``projection``, ``filters`` and ``part`` name them by their places.
+    ``native``: what they are there, as far as they are spoken of. ``output``: the declared columns of the projection;
+    there may be none, and rows count all the same. ``limit``: rows that suffice.
+    """
+
+    table: str
+    declared: Schema
+    native: Mapping[int, NativeColumn]
+    projection: tuple[int, ...]
+    output: Schema
+    filters: tuple[Expr, ...] = ()
+    part: Part | None = None
+    limit: int | None = None
+
+
 class Database(ABC):
     """An open connection, used by one thread at a time. What the database refuses is a :class:`ConnectorError`, which
     is ``retryable`` where another try may help."""
@@ -102,21 +124,21 @@ class Database(ABC):
         """What a table takes where it is stored; None where nobody knows."""
 
     @abstractmethod
-    def read(self, query: str, columns: Schema, batch_rows: int) -> Iterator[Sequence[Any]]:
-        """The rows of a query as batches of Arrow arrays in the types of ``columns``.
+    def scan(self, wanted: Selection, batch_rows: int) -> Iterator[Sequence[Any]]:
+        """The rows of a table as batches of Arrow arrays in the types of ``wanted.output``.
 
         Args:
-            batch_rows: most rows of a batch, where the client library counts rows.
+            batch_rows: most rows of a batch, where the client library counts rows; 0: as many as come at once.
         """
 
     @abstractmethod
     def find(
-        self, source: str, native: Sequence[NativeColumn], columns: Schema, keys: Sequence[int], values: Sequence[Any]
+        self, table: str, native: Sequence[NativeColumn], columns: Schema, keys: Sequence[int], values: Sequence[Any]
     ) -> tuple[Any, Sequence[Any]]:
         """Rows of a table by key.
 
         Args:
-            source: the quoted table. ``native``, ``columns``: what is wanted of it, as there and as declared.
+            table: its name. ``native``, ``columns``: what is wanted of it, as there and as declared.
             keys: which of them are given; ``values``: their Arrow arrays, of one length and without NULL.
 
         Returns:
@@ -133,14 +155,23 @@ class Database(ABC):
 
 
 class Dialect(ABC):
-    """SQL of one kind of database, and how to connect to it."""
+    """One kind of database: how to connect to it, and what it can do."""
 
     #: Whether a column may hold values of any type, whatever it is declared as.
-    any_type: ClassVar[bool] = False
+    any_type: bool = False
     #: Whether connections are ``TwoPhaseDatabase``s.
     two_phase: ClassVar[bool] = False
     #: Bytes of ``sink.transactional-id-prefix`` at most, where there are such.
     prefix_bytes: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, login: Login) -> Dialect:
+        """The dialect at a place.
+
+        Raises:
+            BindError, ConnectorError: there is none, or it lacks a library.
+        """
+        return cls()
 
     @abstractmethod
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
@@ -153,51 +184,29 @@ class Dialect(ABC):
             ConnectorError: the host is unknown or does not answer, the login is refused, there is no such database.
         """
 
-    def quote(self, name: str) -> str:
-        """An identifier."""
-        return '"' + name.replace('"', '""') + '"'
-
-    def table(self, name: str) -> str:
-        """A table, maybe behind its schema and a dot."""
-        return ".".join(map(self.quote, name.split(".")))
-
     @abstractmethod
-    def expression(self, native: NativeColumn, type_: LogicalType, table: str = "") -> str:
-        """The SQL that gives a column's value as a declared type: rounded, widened.
-
-        Args:
-            table: alias of the table with a dot behind it, if any.
-        """
-
-    def read(self, native: NativeColumn, type_: LogicalType, table: str = "") -> str:
-        """:meth:`expression` in the form in which it travels."""
-        return self.expression(native, type_, table)
-
-    @abstractmethod
-    def compared(self, column: str, operator: str, literal: Any, type_: LogicalType) -> str | None:
-        """A comparison (``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``LIKE``) of a column with a constant that is not
-        NULL; None where the database's answer may be another one."""
-
-    @abstractmethod
-    def number(self, value: int, type_: LogicalType) -> str:
-        """A bound of a part of a scan as SQL: an integer; days of a DATE; microseconds of a TIMESTAMP."""
+    def takes_over(self, filter_: Expr) -> bool:
+        """Whether the database applies a condition over the declared columns of a table, as FlowSQL would."""
 
 
-def dialect_of(scheme: str) -> Dialect:
+def dialect_of(login: Login) -> Dialect:
     """The dialect of an address.
 
     Raises:
-        ConnectorError: its client library is not installed.
+        BindError, ConnectorError: there is none, or its client library is not installed.
     """
+    scheme = login.address.scheme
     module, _, name = _DIALECTS[scheme].partition(":")
     try:
-        made = getattr(import_module(module), name)()
+        kind = getattr(import_module(module), name)
     except ImportError as error:
-        extra = {"postgresql": "postgres", "mariadb": "mysql"}.get(scheme, scheme)
+        extra = {"postgresql": "postgres", "mariadb": "mysql", ALCHEMY: "jdbc"}.get(scheme, scheme)
+        place = login.address.shown if scheme == ALCHEMY else f"jdbc:{scheme}"
         raise ConnectorError(
             "connector-not-installed",
-            f"Tables at jdbc:{scheme} need the Python module '{error.name}', which is not installed.",
+            f"Tables at {place} need the Python module '{error.name}', which is not installed.",
             hint=f"pip install 'flowsql[{extra}]'",
         ) from error
+    made = kind.of(login)
     assert isinstance(made, Dialect)
     return made

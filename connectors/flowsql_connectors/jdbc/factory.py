@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowsql_connectors.jdbc.address import DRIVERS, scheme_of
+from flowsql_connectors.jdbc.address import DRIVERS, is_alchemy, scheme_of
 from flowsql_connectors.jdbc.options import (
     COLUMN,
     DRIVER,
@@ -46,9 +46,11 @@ class JdbcSourceFactory(SourceFactory):
         return JdbcSource(scan, configuration)
 
     def spark_reader(self, table: TableSpec) -> SparkReader | None:
-        """Spark's own reader of databases."""
+        """Spark's own reader of databases; URLs of SQLAlchemy are not for Java."""
         values = checked(table)
         url = values.get(URL)
+        if is_alchemy(url):
+            return None
         given = {
             "url": url,
             "dbtable": values.get(TABLE),

@@ -24,3 +24,10 @@ def sql_moment(value: int, type_: LogicalType) -> str | None:
         return (_EPOCH + datetime.timedelta(microseconds=value // 1000)).isoformat(" ")
     except OverflowError:
         return None
+
+
+def posix_zone(zone: str) -> str:
+    """A zone as PostgreSQL names it, whose own offsets count to the west."""
+    if zone[:1] not in "+-":
+        return zone
+    return f"<{zone}>{'-' if zone[0] == '+' else '+'}{zone[1:]}"

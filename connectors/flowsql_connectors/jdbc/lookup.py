@@ -59,8 +59,7 @@ class DatabaseLookup(TableLookup):
             if self._native is None:
                 there = database.columns(self._table)
                 self._native = matched(self._table, there, self._columns, any_type=self._dialect.any_type)
-            source = self._dialect.table(self._table)
-            numbers, rows = database.find(source, self._native, self._columns, self._keys, keys)
+            numbers, rows = database.find(self._table, self._native, self._columns, self._keys, keys)
         except BaseException:
             database.close()
             raise

@@ -14,10 +14,11 @@ import pymysql.converters
 import pymysql.cursors
 
 from flowsql_connectors.jdbc.arrays import arrived, client_values, columns_of, positions
-from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
+from flowsql_connectors.jdbc.database import Changes, Database, Login, Target
 from flowsql_connectors.jdbc.literals import sql_moment
 from flowsql_connectors.jdbc.native import NativeColumn
 from flowsql_connectors.jdbc.prepared import TwoPhaseDatabase
+from flowsql_connectors.jdbc.sql import SqlDialect
 from flowsql_connectors.jdbc.xa import LONGEST_PREFIX, Xid, check_version, names_of
 from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
@@ -70,7 +71,7 @@ _NO_SUCH_XID: Final = 1397
 _PASSING: Final = frozenset({1040, 1053, 1205, 1213, 1613, 1614, 2002, 2003, 2006, 2013})
 
 
-class MySqlDialect(Dialect):
+class MySqlDialect(SqlDialect):
     """SQL that MySQL and MariaDB share."""
 
     two_phase = True
@@ -194,18 +195,20 @@ class MySqlDatabase(TwoPhaseDatabase):
 
     def find(
         self,
-        source: str,
+        table: str,
         native: Sequence[NativeColumn],
         columns: t.Schema,
         keys: Sequence[int],
         values: Sequence[Any],
     ) -> tuple[Any, Sequence[Any]]:
         """A query a key, many of them in one statement, so that the server compares as it does with constants."""
+        source = self._dialect.table(table)
         asked = [client_values(array) for array in values]
         wanted = ", ".join(
             self._dialect.read(there, column.type) for there, column in zip(native, columns, strict=True)
         )
-        met = " AND ".join(f"{self._dialect.quote(native[key].name)} = %s" for key in keys)
+        names = [self._dialect.quote(native[key].name).replace("%", "%%") for key in keys]
+        met = " AND ".join(f"{name} = %s" for name in names)
         one = f"SELECT %s AS n, {wanted.replace('%', '%%')} FROM {source.replace('%', '%%')} WHERE {met}"
         found: list[Any] = []
         for start in range(0, len(values[0]), _KEYS):

@@ -34,7 +34,7 @@ def _retry_timeout(text: str) -> int:
     return milliseconds
 
 
-URL = ConnectorOption("url", str, "", "The address of the database, jdbc:postgresql://host:port/name.")
+URL = ConnectorOption("url", str, "", "The database: jdbc:postgresql://host:port/name, or a URL of SQLAlchemy.")
 TABLE = ConnectorOption(
     "table-name", str, "",
     "The table there; schema.table where it is in no default schema. Of PostgreSQL also a query: (SELECT ...) AS t.",

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from flowsql_connectors.jdbc.address import is_query
 from flowsql_connectors.jdbc.arrays import arrived, leaving, positions
-from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
-from flowsql_connectors.jdbc.literals import sql_moment, sql_text
+from flowsql_connectors.jdbc.database import Changes, Database, Login, Target
+from flowsql_connectors.jdbc.literals import posix_zone, sql_moment, sql_text
 from flowsql_connectors.jdbc.native import NativeColumn
 from flowsql_connectors.jdbc.prepared import TwoPhaseDatabase
+from flowsql_connectors.jdbc.sql import SqlDialect
 from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
 
@@ -76,7 +77,7 @@ _STAGE_NUMBERS: Final = itertools.count()
 _ROWS_AT_ONCE: Final = 20_000
 
 
-class PostgresDialect(Dialect):
+class PostgresDialect(SqlDialect):
     """SQL of PostgreSQL."""
 
     two_phase = True
@@ -97,7 +98,7 @@ class PostgresDialect(Dialect):
         known = {"sslmode", "sslrootcert", "sslcert", "sslkey", "options", "connect_timeout"}
         parameters = {key: value for key, value in address.parameters.items() if key in known}
         parameters.setdefault("connect_timeout", str(max(1, login.timeout_ms // 1000)))
-        zone = f"-c TimeZone={_zone(login.zone)}"
+        zone = f"-c TimeZone={posix_zone(login.zone)}"
         parameters["options"] = f"{parameters['options']} {zone}" if "options" in parameters else zone
         parameters["application_name"] = address.parameters.get("ApplicationName", "flowsql")
         place = f"{address.host}:{address.port}" if ":" not in address.host else f"[{address.host}]:{address.port}"
@@ -252,7 +253,7 @@ class PostgresDatabase(TwoPhaseDatabase):
 
     def find(
         self,
-        source: str,
+        table: str,
         native: Sequence[NativeColumn],
         columns: t.Schema,
         keys: Sequence[int],
@@ -273,7 +274,7 @@ class PostgresDatabase(TwoPhaseDatabase):
         )
         query = (
             f"SELECT (k.n - 1)::int4, {wanted} FROM unnest({unnested}) WITH ORDINALITY AS k({names}, n) "
-            f"JOIN {source} AS t ON {met} ORDER BY k.n"
+            f"JOIN {self._dialect.table(table)} AS t ON {met} ORDER BY k.n"
         )
         with _said(self.shown), self._connection.cursor() as cursor:
             cursor.execute(query, parameters=bound)
@@ -404,13 +405,6 @@ def bare_type(native: NativeColumn) -> str:
     """A type without its length, to which a cast cuts nothing off."""
     head, _, tail = native.type_name.partition("(")
     return (head + tail.partition(")")[2]).replace("character varying", "varchar").replace("character", "bpchar")
-
-
-def _zone(zone: str) -> str:
-    """A zone as PostgreSQL names it, whose own offsets count to the west."""
-    if zone[:1] not in "+-":
-        return zone
-    return f"<{zone}>{'-' if zone[0] == '+' else '+'}{zone[1:]}"
 
 
 def _staged_type(type_: Any) -> str:

@@ -13,8 +13,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
-from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
+from flowsql_connectors.jdbc.database import Changes, Dialect, Login, Target
 from flowsql_connectors.jdbc.options import SINK_RETRIES, TRANSACTION_PREFIX
+from flowsql_connectors.jdbc.sql import SqlDatabase
 from flowsql_connectors.jdbc.writer import JdbcWriter
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.spi.sink import Committable, Committer, WriterContext
@@ -31,7 +32,7 @@ _PENDING: Final[set[str]] = set()
 _TAKEN_BACK: Final[set[str]] = set()
 
 
-class TwoPhaseDatabase(Database):
+class TwoPhaseDatabase(SqlDatabase):
     """A connection to a database that can prepare transactions."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowsql_connectors.jdbc.address import is_query
+from flowsql_connectors.jdbc.address import ALCHEMY, is_query
 from flowsql_connectors.jdbc.database import dialect_of
 from flowsql_connectors.jdbc.options import GUARANTEE, TABLE, checked
 from flowsql_connectors.jdbc.prepared import PreparedCommitter, PreparedWriter, checked_prefix
@@ -31,7 +31,7 @@ class JdbcSink(TableSink):
                 f"Rows cannot be written into a query, which '{TABLE.key}' of {sink.table.name} is.",
                 hint="name the table",
             )
-        self._dialect = dialect_of(self._login.address.scheme)
+        self._dialect = dialect_of(self._login)
         self._prefix: str | None = None
         if self._values.get(GUARANTEE) == "exactly-once":
             self._prefix = self._checked_prefix()
@@ -39,8 +39,10 @@ class JdbcSink(TableSink):
     def _checked_prefix(self) -> str:
         table = self._sink.table
         if not self._dialect.two_phase:
-            others = "PostgreSQL, MySQL and MariaDB have"
-            raise _refused(f"jdbc:{self._login.address.scheme} has no prepared transactions here, {others}")
+            others = "jdbc:postgresql, jdbc:mysql and jdbc:mariadb have"
+            address = self._login.address
+            place = address.shown if address.scheme == ALCHEMY else f"jdbc:{address.scheme}"
+            raise _refused(f"{place} has no prepared transactions here, {others}")
         if table.primary_key:
             raise _refused("what is written by a primary key is there once in any case: leave the option out")
         arrays = next((column.name for column in table.columns if isinstance(column.type, ArrayType)), None)

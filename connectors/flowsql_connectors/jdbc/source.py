@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flowsql_connectors.jdbc.address import OWN, is_own, parse_address
-from flowsql_connectors.jdbc.conditions import condition
-from flowsql_connectors.jdbc.database import Database, Dialect, Login, dialect_of
+from flowsql_connectors.jdbc.address import OWN, is_alchemy, is_own, parse_address
+from flowsql_connectors.jdbc.database import Database, Dialect, Login, Selection, dialect_of
 from flowsql_connectors.jdbc.lookup import DatabaseLookup
 from flowsql_connectors.jdbc.native import NativeColumn, matched
 from flowsql_connectors.jdbc.options import (
@@ -66,10 +65,12 @@ class JdbcSource(LookupTableSource):
         if self._is_own:
             return None
         own = ", ".join(f"jdbc:{scheme}" for scheme in OWN)
-        return f"a table of the connector 'jdbc' outside of batch mode on Spark, but of {own}"
+        return f"a table of the connector 'jdbc' outside of batch mode on Spark, but of {own} and URLs of SQLAlchemy"
 
     def stays_here(self) -> str | None:
         """Spark reads databases by drivers that it is given."""
+        if is_alchemy(self._values.get(URL)):
+            return "Spark does not read by dialects of SQLAlchemy"
         if self._is_own and not has_spark_driver(self._configuration):
             return "Spark was given no driver of the database ('spark.jars.packages' or 'spark.jars')"
         return None
@@ -89,11 +90,11 @@ class JdbcSource(LookupTableSource):
         return True
 
     def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
-        """Comparisons with constants, IS NULL, IN, LIKE, and what AND, OR and NOT make of them."""
+        """What the database answers as FlowSQL does."""
         if not self._is_own or self._values.get(FILTERS) == "never":
             return (False,) * len(filters)
         dialect = self._dialect()
-        return tuple(condition(filter_, lambda index: f"c{index}", dialect) is not None for filter_ in filters)
+        return tuple(map(dialect.takes_over, filters))
 
     def supports_limit(self) -> bool:
         """The database stops."""
@@ -143,7 +144,7 @@ class JdbcSource(LookupTableSource):
         )
 
     def _dialect(self) -> Dialect:
-        return dialect_of(self._login.address.scheme)
+        return dialect_of(self._login)
 
 
 class _Reading:
@@ -167,29 +168,19 @@ class _Reading:
             self._database = self._dialect.connect(self._login, self._values.get(AUTO_COMMIT))
             self._native = self._database.columns(table)
         places = self._needed()
-        declared = self._scan.table.columns
-        native = matched(
-            table, self._native, tuple(declared[place] for place in places), any_type=self._dialect.any_type
+        needed = tuple(scan.table.columns[place] for place in places)
+        native = matched(table, self._native, needed, any_type=self._dialect.any_type)
+        wanted = Selection(
+            table,
+            scan.table.columns,
+            dict(zip(places, native, strict=True)),
+            scan.projection,
+            scan.output,
+            scan.filters,
+            self._parts[index] if self._parts else None,
+            scan.limit,
         )
-        there = dict(zip(places, native, strict=True))
-
-        def text(place: int) -> str:
-            return self._dialect.expression(there[place], declared[place].type)
-
-        def read(place: int) -> str:
-            return self._dialect.read(there[place], declared[place].type)
-
-        conditions = [condition(filter_, text, self._dialect) or "TRUE" for filter_ in scan.filters]
-        if self._parts:
-            conditions += self._within(self._parts[index], text)
-        # Of a query that wants no column, rows count all the same.
-        wanted = [read(place) for place in scan.projection] or ["1"]
-        query = f"SELECT {', '.join(wanted)} FROM {self._dialect.table(table)} AS t"
-        if conditions:
-            query += " WHERE " + " AND ".join(conditions)
-        if scan.limit is not None:
-            query += f" LIMIT {scan.limit}"
-        for columns in self._database.read(query, scan.output, self._values.get(FETCH)):
+        for columns in self._database.scan(wanted, self._values.get(FETCH)):
             yield columns, len(columns[0]) if columns else 0
 
     def close(self) -> None:
@@ -205,9 +196,3 @@ class _Reading:
         for filter_ in self._scan.filters:
             places |= input_refs(filter_)
         return sorted(places)
-
-    def _within(self, part: Part, text: Any) -> list[str]:
-        type_ = self._scan.table.columns[part.column].type
-        column, dialect = text(part.column), self._dialect
-        end = f"{column} {'<=' if part.last else '<'} {dialect.number(part.end, type_)}"
-        return [f"{column} >= {dialect.number(part.first, type_)}", end]

@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from flowsql_connectors.jdbc.arrays import arrived, client_values, columns_of, positions
-from flowsql_connectors.jdbc.database import Changes, Database, Dialect, Login, Target
+from flowsql_connectors.jdbc.database import Changes, Database, Login, Target
 from flowsql_connectors.jdbc.literals import sql_text
 from flowsql_connectors.jdbc.native import NativeColumn
+from flowsql_connectors.jdbc.sql import SqlDatabase, SqlDialect
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.types import logical as t
 
@@ -41,10 +42,10 @@ _AFFINITIES: Final[tuple[tuple[str, t.LogicalType], ...]] = (
 )
 
 
-class SqliteDialect(Dialect):
+class SqliteDialect(SqlDialect):
     """SQL of SQLite, whose columns hold values of any type."""
 
-    any_type: ClassVar[bool] = True
+    any_type = True
 
     def connect(self, login: Login, auto_commit: bool = True) -> Database:
         """Opens the file; one that is missing is not made."""
@@ -89,7 +90,7 @@ class SqliteDialect(Dialect):
         return str(value)
 
 
-class SqliteDatabase(Database):
+class SqliteDatabase(SqlDatabase):
     """A connection of ``sqlite3``."""
 
     def __init__(self, dialect: SqliteDialect, connection: sqlite3.Connection, auto_commit: bool, path: str) -> None:
@@ -134,13 +135,14 @@ class SqliteDatabase(Database):
 
     def find(
         self,
-        source: str,
+        table: str,
         native: Sequence[NativeColumn],
         columns: t.Schema,
         keys: Sequence[int],
         values: Sequence[Any],
     ) -> tuple[Any, Sequence[Any]]:
         """Joins of keys as VALUES with the table, as many keys at once as parameters fit."""
+        source = self._dialect.table(table)
         asked = [client_values(array) for array in values]
         wanted = ", ".join(
             self._dialect.read(there, column.type, "t.") for there, column in zip(native, columns, strict=True)

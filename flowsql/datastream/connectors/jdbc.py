@@ -52,7 +52,7 @@ class JdbcConnectionOptions:
             self._options: dict[str, str] = {}
 
         def with_url(self, url: str) -> Self:
-            """``jdbc:postgresql://host:port/database`` and the like."""
+            """``jdbc:postgresql://host:port/database`` and the like, or a URL of SQLAlchemy."""
             return self._set("url", url)
 
         def with_driver_name(self, driver_name: str) -> Self:

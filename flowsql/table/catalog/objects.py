@@ -137,7 +137,7 @@ class JdbcCatalog:
     """Tables of a server of databases, for ``register_catalog``: what ``CREATE CATALOG`` with the type ``jdbc`` makes.
 
     Args:
-        base_url: of the server without a database, ``jdbc:postgresql://host:port``.
+        base_url: of the server without a database, ``jdbc:postgresql://host:port`` or a URL of SQLAlchemy.
     """
 
     def __new__(cls, catalog_name: str, default_database: str, username: str, pwd: str, base_url: str) -> Any:

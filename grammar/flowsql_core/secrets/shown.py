@@ -43,7 +43,7 @@ _HARMLESS: Final = re.compile(r"(credentials[.-]source|[.-](location|type|class|
 #: ``//name:password@`` and ``?password=...``, the password being what is found.
 _IN_URL: Final = re.compile(
     r"(?<=//)[^/@:\s'\"]*:(?P<user>[^@\s'\"]+)@"
-    r"|[?&;][\w.-]*(?:password|passwd|secret|token|apikey|api_key|access_key)[\w.-]*=(?P<parameter>[^&;\s'\"]+)",
+    r"|[?&;][\w.-]*(?:password|passwd|secret|token|apikey|api_key|access_key|odbc_connect)[\w.-]*=(?P<parameter>[^&;\s'\"]+)",
     re.IGNORECASE,
 )
 _OPTION: Final = re.compile(r"'(?P<key>[^'\n]+)'\s*=\s*'(?P<value>(?:[^']|'')*)'")
@@ -64,6 +64,8 @@ def shown_value(key: str, value: str) -> str:
 
     >>> shown_value("password", "xyz"), shown_value("password", "${env:PW}"), shown_value("url", "http://ann:xyz@h/")
     ('******', '${env:PW}', 'http://ann:******@h/')
+    >>> shown_value("url", "mssql+pyodbc://?odbc_connect=Server%3Dh%3BPWD%3Dxyz")
+    'mssql+pyodbc://?odbc_connect=******'
     """
     if is_secret(key):
         return value if is_placeholder(value) or not value else HIDDEN

@@ -1,10 +1,10 @@
-"""Databases of tests: SQLite everywhere, PostgreSQL and MariaDB where servers are asked for."""
+"""Databases of tests: SQLite everywhere, PostgreSQL and MariaDB where servers are asked for; all of them also by
+SQLAlchemy."""
 
 from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,11 @@ KINDS = (
     "sqlite",
     pytest.param("postgres", marks=pytest.mark.servers),
     pytest.param("mariadb", marks=pytest.mark.servers),
+    # The fast tests of these are in test_alchemy.
+    *(
+        pytest.param(f"{kind} by sqlalchemy", marks=pytest.mark.servers, id=f"sqlalchemy-{kind}")
+        for kind in ("sqlite", "postgres", "mariadb")
+    ),
 )
 
 
@@ -29,6 +34,8 @@ class Place:
     base: str
     name: str
     login: str = ""
+    #: Whether the address is a URL of SQLAlchemy.
+    alchemy: bool = False
 
     @property
     def url(self) -> str:
@@ -123,16 +130,31 @@ class MariaDb(Place):
             return list(cursor.fetchall())
 
 
+def by_sqlalchemy(place: Place) -> Place:
+    """The same database by a URL of SQLAlchemy."""
+    jdbc, url = {
+        "sqlite": ("jdbc:sqlite:", "sqlite:///"),
+        "postgres": ("jdbc:postgresql:", "postgresql+psycopg:"),
+        "mariadb": ("jdbc:mariadb:", "mysql+pymysql:"),
+    }[place.kind]
+    place.base = place.base.replace(jdbc, url)
+    place.alchemy = True
+    return place
+
+
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """The database that a parameter names."""
-    match request.param:
+    kind, _, alchemy = request.param.partition(" by ")
+    made: Place
+    match kind:
         case "postgres":
-            yield Postgres(request.getfixturevalue("postgres_server"))
+            made = Postgres(request.getfixturevalue("postgres_server"))
         case "mariadb":
-            yield MariaDb(request.getfixturevalue("mariadb_server"))
+            made = MariaDb(request.getfixturevalue("mariadb_server"))
         case _:
-            yield Sqlite(tmp_path)
+            made = Sqlite(tmp_path)
+    return by_sqlalchemy(made) if alchemy else made
 
 
 def session(options: dict[str, str] | None = None) -> TableEnvironment:

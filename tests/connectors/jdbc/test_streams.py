@@ -19,16 +19,20 @@ APPEND = "INSERT INTO books (id, title) VALUES (?, ?)"
 UPSERT = f"{APPEND} ON CONFLICT (id) DO UPDATE SET title = excluded.title"
 
 
-def options(path: Path) -> JdbcConnectionOptions:
-    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:sqlite:{path}").build()
+def options(path: Path, prefix: str = "jdbc:sqlite:") -> JdbcConnectionOptions:
+    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"{prefix}{path}").build()
 
 
 @pytest.mark.parametrize(
-    ("sql", "wanted"),
-    [(APPEND, [(1, "a"), (2, "b"), (1, "c")]), (UPSERT, [(1, "c"), (2, "b")])],
-    ids=["append", "upsert"],
+    ("sql", "prefix", "wanted"),
+    [
+        (APPEND, "jdbc:sqlite:", [(1, "a"), (2, "b"), (1, "c")]),
+        (UPSERT, "jdbc:sqlite:", [(1, "c"), (2, "b")]),
+        (UPSERT, "sqlite:///", [(1, "c"), (2, "b")]),
+    ],
+    ids=["append", "upsert", "sqlalchemy"],
 )
-def test_rows_are_written(tmp_path: Path, sql: str, wanted: list[Any]) -> None:
+def test_rows_are_written(tmp_path: Path, sql: str, prefix: str, wanted: list[Any]) -> None:
     path = tmp_path / "books.db"
     database = sqlite3.connect(path)
     database.execute(f"CREATE TABLE books (id INTEGER{' PRIMARY KEY' if sql == UPSERT else ''}, title TEXT)")
@@ -37,7 +41,7 @@ def test_rows_are_written(tmp_path: Path, sql: str, wanted: list[Any]) -> None:
     env.set_parallelism(1)
     rows = env.from_collection([Row(1, "a"), Row(2, "b"), Row(1, "c")], TYPE)
     gathered = JdbcExecutionOptions.builder().with_batch_size(2).with_batch_interval_ms(10).with_max_retries(1).build()
-    rows.add_sink(JdbcSink.sink(sql, TYPE, options(path), gathered))
+    rows.add_sink(JdbcSink.sink(sql, TYPE, options(path, prefix), gathered))
     env.execute()
     assert database.execute("SELECT id, title FROM books ORDER BY rowid").fetchall() == wanted
     database.close()
