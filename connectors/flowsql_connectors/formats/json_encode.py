@@ -9,7 +9,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from flowsql_compute.eval.text.render import Notation, json_strings, regrouped, render_column
+from flowsql_compute.eval.text.render import Notation, json_strings, json_texts, regrouped, render_column
 from flowsql_connectors.formats.format import MessageEncoder, TextEncoder
 from flowsql_connectors.formats.text_output import base64_texts, decimal_texts, time_texts, timestamp_texts
 from flowsql_connectors.formats.text_values import TextDialect
@@ -69,13 +69,39 @@ class JsonEncoder(TextEncoder):
             joined = pc.binary_join_element_wise(*parts, "") if len(parts) > 1 else parts[0]
             return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
         pieces: list[Any] = []
-        for at, (array, column) in enumerate(zip(arrays, columns, strict=True)):
-            pieces.append(("{" if at == 0 else ",") + _key(column.name) + ":")
-            pieces.append(pc.fill_null(self._value(array, column.type), "null"))
-        return pc.binary_join_element_wise(*pieces, "}", "")
+        before = "{"
+        for array, column in zip(arrays, columns, strict=True):
+            before += _key(column.name) + ":"
+            # Quotes that all rows have stand in what is between the values: texts are not copied for them.
+            text = None if array.null_count else self._text(array, column.type)
+            if text is None:
+                pieces += [before, pc.fill_null(self._value(array, column.type), "null")]
+                before = ","
+            else:
+                pieces += [before + '"', text]
+                before = '",'
+        return pc.binary_join_element_wise(*pieces, before.removesuffix(",") + "}", "")
+
+    def _text(self, array: Any, type_: LogicalType) -> Any | None:
+        """What stands between quotes, NULL stays NULL; None for types without quotes."""
+        match type_:
+            case CharacterType():
+                return json_texts(array)
+            case BinaryStringType():
+                return base64_texts(array)
+            case DateType():
+                return pc.cast(array, pa.string())
+            case TimeType():
+                return time_texts(array)
+            case TimestampType() | TimestampLtzType():
+                return timestamp_texts(array, self._separator)
+        return None
 
     def _value(self, array: Any, type_: LogicalType) -> Any:
         """JSON texts; NULL stays NULL."""
+        text = self._text(array, type_)
+        if text is not None:
+            return _in_quotes(text)
         match type_:
             case BooleanType() | IntegerType():
                 return pc.cast(array, pa.string())
@@ -84,16 +110,6 @@ class JsonEncoder(TextEncoder):
                 return pc.if_else(pc.is_valid(array), texts, pa.scalar(None, pa.string()))
             case DecimalType():
                 return decimal_texts(array, self._format.plain_decimals)
-            case CharacterType():
-                return json_strings(array)
-            case BinaryStringType():
-                return _in_quotes(base64_texts(array))
-            case DateType():
-                return _in_quotes(pc.cast(array, pa.string()))
-            case TimeType():
-                return _in_quotes(time_texts(array))
-            case TimestampType() | TimestampLtzType():
-                return _in_quotes(timestamp_texts(array, self._separator))
             case ArrayType(element=element):
                 inner = pc.fill_null(self._value(array.flatten(), element), "null")
                 return pc.binary_join_element_wise("[", pc.binary_join(regrouped(array, inner), ","), "]", "")

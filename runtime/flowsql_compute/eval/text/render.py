@@ -183,13 +183,19 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
 
 
 def json_strings(array: Any) -> pa.StringArray:
-    """JSON string literals of texts; NULL stays NULL. Only what occurs is escaped: most columns need nothing."""
+    """JSON string literals of texts; NULL stays NULL."""
+    return _wrap('"', json_texts(array), '"')
+
+
+def json_texts(array: Any) -> pa.StringArray:
+    """Texts between the quotes of JSON string literals; NULL stays NULL. Only what occurs is escaped: most columns need
+    nothing."""
     texts = pc.cast(array, pa.string())
     if _any_escape(texts):
         for raw, escaped in _ESCAPES:
             if pc.any(pc.match_substring(texts, raw)).as_py():
                 texts = pc.replace_substring(texts, raw, escaped)
-    return _wrap('"', texts, '"')
+    return texts
 
 
 def _any_escape(texts: pa.StringArray) -> bool:
