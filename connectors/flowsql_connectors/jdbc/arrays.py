@@ -14,18 +14,21 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, Schema
 
 
-def arrived(arrays: Sequence[Any], columns: Schema) -> list[Any]:
+def arrived(arrays: Sequence[Any], columns: Schema, whole_seconds: bool = True) -> list[Any]:
     """Arrays of a client library in the types of declared columns.
+
+    Args:
+        whole_seconds: times lose their fractions, as in Flink's jdbc connector, whose drivers have them in seconds.
 
     Raises:
         ExecutionError: a value has none, e.g. NaN as a DECIMAL.
     """
-    return [_arrived(array, column) for array, column in zip(arrays, columns, strict=True)]
+    return [_arrived(array, column, whole_seconds) for array, column in zip(arrays, columns, strict=True)]
 
 
-def _arrived(array: Any, column: Column) -> Any:
+def _arrived(array: Any, column: Column, whole_seconds: bool) -> Any:
     try:
-        return _as(array, to_arrow(column.type))
+        return _as(array, to_arrow(column.type), whole_seconds)
     except (pa.ArrowException, OverflowError) as error:
         raise ExecutionError(
             "bad-database-value",
@@ -34,14 +37,14 @@ def _arrived(array: Any, column: Column) -> Any:
         ) from error
 
 
-def _as(array: Any, type_: Any) -> Any:
+def _as(array: Any, type_: Any, whole_seconds: bool) -> Any:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if array.type == type_:
         return array
     kinds = pa.types
     if kinds.is_list(type_) and kinds.is_list(array.type):
-        values = _as(array.values, type_.value_type)
+        values = _as(array.values, type_.value_type, whole_seconds)
         made = pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
         return made.cast(type_)
     if kinds.is_timestamp(type_):
@@ -55,8 +58,9 @@ def _as(array: Any, type_: Any) -> Any:
         if kinds.is_string(array.type):
             moments = pc.binary_join_element_wise(pa.scalar("1970-01-01"), array, pa.scalar(" "))
             array = moments.cast(pa.timestamp("us")).cast(pa.time64("us"))
-        # As in Flink's connector, whose driver has times in seconds.
-        return array.cast(pa.time32("s"), safe=False).cast(type_)
+        if whole_seconds:
+            array = array.cast(pa.time32("s"), safe=False)
+        return array.cast(type_, safe=False)
     return array.cast(type_)
 
 

@@ -173,6 +173,9 @@ class PostgresDialect(SqlDialect):
 class PostgresDatabase(TwoPhaseDatabase):
     """A connection of ADBC."""
 
+    #: Whether times that are read lose their fractions, see :func:`arrived`.
+    whole_seconds: bool = True
+
     def __init__(self, dialect: PostgresDialect, connection: Any, shown: str) -> None:
         self._dialect = dialect
         self._connection = connection
@@ -249,7 +252,7 @@ class PostgresDatabase(TwoPhaseDatabase):
             cursor.execute("SET max_parallel_workers_per_gather = 0")
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
-                yield arrived(batch.columns, columns)
+                yield arrived(batch.columns, columns, self.whole_seconds)
 
     def find(
         self,

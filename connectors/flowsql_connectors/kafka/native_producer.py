@@ -68,6 +68,8 @@ class NativeProducer:
         Raises:
             RefusedRecordError: a record is refused; those before it are handed over.
         """
+        if not records.count:
+            return
         names, places = topics_of(records, topic)
         topics = np.array([self._topic(name) for name in names], np.int64)[places]
         values, keys = _ranges(records.values), np.zeros((2, 0), np.int64)

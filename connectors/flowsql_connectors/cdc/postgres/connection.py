@@ -66,6 +66,7 @@ class Server:
         address = Address("postgresql", self.database, self.host, self.port, parameters)
         made = PostgresDialect().connect(Login(address, self.user, self.password, self.timeout_ms))
         assert isinstance(made, PostgresDatabase)
+        made.whole_seconds = False
         return made
 
     def replication(self) -> PGconn:

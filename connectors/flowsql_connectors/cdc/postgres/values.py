@@ -33,7 +33,7 @@ def values_of(texts: Any, native: NativeColumn, column: t.Column) -> Any:
         ExecutionError: a value is none of the declared type, e.g. ``infinity`` as a TIMESTAMP.
     """
     try:
-        return arrived([_in_own_type(texts, native.type, column.type)], (column,))[0]
+        return arrived([_in_own_type(texts, native.type, column.type)], (column,), whole_seconds=False)[0]
     except (pa.ArrowException, ValueError) as error:
         raise ExecutionError(
             "bad-database-value",

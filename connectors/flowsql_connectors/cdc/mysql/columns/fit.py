@@ -43,7 +43,7 @@ def fitted(array: Any, column: t.Column, zone: str, binary_as: str) -> Any:
             array = _time(array, column)
         case t.CharacterType() if kinds.is_binary(type_):
             array = _hex(array) if binary_as == AS_HEX else to_base64(array)
-    return arrived([array], (column,))[0]
+    return arrived([array], (column,), whole_seconds=False)[0]
 
 
 def _rounded(array: Any, precision: int, scale: int) -> Any:
