@@ -84,7 +84,7 @@ ALLOWED: Final = {
     "flowsql_compute/eval/text/format:decode_utf8": "over distinct values, where some bytes are malformed",
     "flowsql_compute/eval/text/format:double_text": "over distinct values that Java spells otherwise than Arrow",
     "flowsql_compute/eval/text/parse:_decimals": "over distinct values of texts that Arrow does not cast",
-    "flowsql_compute/eval/text/render:json_strings": "over characters to escape, one pass each",
+    "flowsql_compute/eval/text/render:json_texts": "over characters to escape, one pass each",
     "flowsql_compute/eval/text/render:_render_objects": "over Python objects, of which no column is made before",
     "flowsql_compute/eval/text/render:over_distinct": "over distinct values: notations without a kernel",
     "flowsql_compute/functions/collections/structured:object_update": "over constant arguments",

@@ -129,7 +129,7 @@ FOUND = [(1, "Ann"), (1, "Ann"), (1, "Anna"), (1, "Anna"), (2, "Bo"), (3, None),
 
 
 @pytest.mark.parametrize("connector", ["people", "people-of-arrow"])
-@pytest.mark.parametrize("cache", ["", ", 'lookup.cache' = 'PARTIAL'"])
+@pytest.mark.parametrize("cache", ["", ", 'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '9'"])
 def test_rows_are_looked_up(environment: TableEnvironment, connector: str, cache: str) -> None:
     environment.execute_sql(f"CREATE TABLE p (id BIGINT, name STRING) WITH ('connector' = '{connector}'{cache})")
     assert sorted(answer(environment, JOIN), key=str) == FOUND
