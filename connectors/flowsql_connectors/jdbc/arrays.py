@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,35 @@ def arrived(arrays: Sequence[Any], columns: Schema, whole_seconds: bool = True) 
     Raises:
         ExecutionError: a value has none, e.g. NaN as a DECIMAL.
     """
-    return [_arrived(array, column, whole_seconds) for array, column in zip(arrays, columns, strict=True)]
+    found = []
+    for array, column in zip(arrays, columns, strict=True):
+        with _judged(column):
+            found.append(_as(array, to_arrow(column.type), whole_seconds))
+    return found
 
 
-def _arrived(array: Any, column: Column, whole_seconds: bool) -> Any:
+def made(values: Sequence[list[Any]], columns: Schema, make: Callable[[list[Any], Column], Any]) -> list[Any]:
+    """Columns of a client's Python objects in the types of declared columns.
+
+    Args:
+        make: an array of a column's objects, in whatever type they have.
+
+    Raises:
+        ExecutionError: a value has none.
+    """
+    found = []
+    for column, own in zip(columns, values, strict=True):
+        with _judged(column):
+            found.append(make(own, column))
+    return arrived(found, columns)
+
+
+@contextmanager
+def _judged(column: Column) -> Iterator[None]:
+    """What a value of a column is not, in one sentence."""
     try:
-        return _as(array, to_arrow(column.type), whole_seconds)
-    except (pa.ArrowException, OverflowError) as error:
+        yield
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ExecutionError(
             "bad-database-value",
             f"A value of column '{column.name}' of the database is no {column.type.as_nullable()}: "

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flowsql_connectors.jdbc.arrays import arrived, client_values, columns_of, positions
+from flowsql_connectors.jdbc.arrays import client_values, columns_of, made, positions
 from flowsql_connectors.jdbc.database import Changes, Database, Login, Target
 from flowsql_connectors.jdbc.literals import sql_text
 from flowsql_connectors.jdbc.native import NativeColumn
 from flowsql_connectors.jdbc.sql import SqlDatabase, SqlDialect
-from flowsql_core.errors import ConnectorError, ExecutionError
+from flowsql_core.errors import ConnectorError
 from flowsql_core.types import logical as t
 
 _TABLES: Final = (
@@ -196,17 +196,7 @@ class SqliteDatabase(SqlDatabase):
 
 
 def _arrays(values: Sequence[list[Any]], columns: t.Schema) -> list[Any]:
-    found = []
-    for column, own in zip(columns, values, strict=True):
-        try:
-            found.append(_array(own, column.type))
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            raise ExecutionError(
-                "bad-database-value",
-                f"A value of column '{column.name}' of the database is no {column.type.as_nullable()}: "
-                f"{str(error).splitlines()[0]}.",
-            ) from error
-    return arrived(found, columns)
+    return made(values, columns, lambda own, column: _array(own, column.type))
 
 
 def _array(values: list[Any], type_: t.LogicalType) -> Any:

@@ -1,7 +1,4 @@
-"""Kernel that writes moments as texts, ``yyyy-MM-dd HH:mm:ss.SSS``.
-
-Source of the calendar: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-"""
+"""Kernel that writes moments as texts, ``yyyy-MM-dd HH:mm:ss.SSS``."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
+from flowsql_compute.kernels.calendar import date_of_day
 
 #: Bytes of a text at most: date and time, a point with nine digits, a zone.
 LONGEST: Final = 30
@@ -48,20 +46,13 @@ def write_moments(values, valid, per_second, separator, grouped, zulu, offsets, 
             nanos = (values[row] - seconds * per_second) * (_SECOND_NANOS // per_second)
             days = seconds // _DAY_SECONDS
             second = seconds - days * _DAY_SECONDS
-            shifted = days + 719_468
-            era = shifted // 146_097
-            day = shifted - era * 146_097
-            year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
-            of_year = day - (365 * year + year // 4 - year // 100)
-            month = (5 * of_year + 2) // 153
-            date = of_year - (153 * month + 2) // 5 + 1
-            month += 3 if month < 10 else -9
-            year += era * 400 + (1 if month <= 2 else 0)
+            code = date_of_day(days)
+            year = code >> 9
             out[at] = _ZERO + year // 1000
             out[at + 1] = _ZERO + year // 100 % 10
             _two(out, at + 2, year % 100, _DASH)
-            _two(out, at + 5, month, _DASH)
-            _two(out, at + 8, date, separator)
+            _two(out, at + 5, code >> 5 & 15, _DASH)
+            _two(out, at + 8, code & 31, separator)
             _two(out, at + 11, second // 3600, _COLON)
             _two(out, at + 14, second // 60 % 60, _COLON)
             _two(out, at + 17, second % 60, _POINT)

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_connectors.jdbc.alchemy.kinds import ANY_TYPE
-from flowsql_connectors.jdbc.arrays import arrived, client_values, columns_of, leaving
+from flowsql_connectors.jdbc.arrays import client_values, columns_of, leaving, made
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import ExecutionError
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
@@ -24,17 +23,7 @@ def arrays(rows: Sequence[Sequence[Any]], columns: t.Schema, zone: str = "UTC") 
     Raises:
         ExecutionError: a value is none of its type.
     """
-    found = []
-    for column, values in zip(columns, columns_of(rows, len(columns)), strict=True):
-        try:
-            found.append(_array(values, column.type, zone))
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            raise ExecutionError(
-                "bad-database-value",
-                f"A value of column '{column.name}' of the database is no {column.type.as_nullable()}: "
-                f"{str(error).splitlines()[0]}.",
-            ) from error
-    return arrived(found, columns)
+    return made(columns_of(rows, len(columns)), columns, lambda values, column: _array(values, column.type, zone))
 
 
 def _array(values: list[Any], type_: t.LogicalType, zone: str) -> Any:
