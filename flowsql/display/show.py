@@ -78,9 +78,9 @@ class QueryView:
         else:
             count = ""
         count = count or row_count(len(shown))
-        if not self.view.is_complete:
-            return f"{count}, {end}" if end else f"{count} {self._progress.text()}"
-        return count
+        if end:
+            return f"{count}, {end}"
+        return count if self.view.is_complete else f"{count} {self._progress.text()}"
 
     def html(self, end: str = "") -> str:
         """Both as HTML."""
@@ -105,12 +105,12 @@ def _show_query(result: TableResult, rows: int, timeout_s: float | None) -> None
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     try:
         reader.start()
-        while reader.is_alive():
-            reader.join(PERIOD_S)
+        # Not by `Thread.join(timeout)`: up to Python 3.12 an interrupt in it marks a thread as ended that still runs.
+        while not query.view.has_ended.wait(PERIOD_S):
             if deadline is not None and time.monotonic() >= deadline:
                 end = f"stopped after {timeout_s:g} s"
                 break
-            if cell is not None and reader.is_alive():
+            if cell is not None:
                 cell.show(query.html())
     except KeyboardInterrupt:
         # Whoever ends the query wants to see how far it came.
@@ -119,11 +119,11 @@ def _show_query(result: TableResult, rows: int, timeout_s: float | None) -> None
         failure = query.view.failure
         was_complete = query.view.is_complete
         result.cancel()
-        reader.join()
+        if reader.ident is not None:
+            query.view.has_ended.wait()
     if failure is not None:
         raise failure
     end = "" if was_complete else end
-    query.view.is_complete = was_complete
     if cell is not None:
         cell.show(query.html(end))
     else:

@@ -30,6 +30,8 @@ class ViewRows(ABC):
         self.is_complete = False
         #: What made the query fail.
         self.failure: BaseException | None = None
+        #: Set behind the last look at the query, also where it is cancelled or fails.
+        self.has_ended = threading.Event()
 
     def read(self) -> None:
         """Take the rows of the query up to its end, or as many as are shown."""
@@ -38,6 +40,7 @@ class ViewRows(ABC):
         except BaseException as error:
             self.failure = error
         self.is_complete = True
+        self.has_ended.set()
 
     def take(self, batches: Iterable[ChangelogBatch]) -> None:
         """Take rows."""

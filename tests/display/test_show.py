@@ -10,6 +10,7 @@ import time
 import pyarrow as pa
 import pytest
 
+from flowsql.display.show import QueryView
 from flowsql.errors import ExecutionError
 from flowsql.table import EnvironmentSettings, TableEnvironment
 
@@ -111,6 +112,13 @@ def test_an_interrupt_ends_the_query_and_shows_how_far_it_came() -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert out.endswith("+---+------+\n1 row, stopped\ngoes on\n")
+
+
+def test_an_end_is_told_also_when_the_reader_ends_behind_it(environment: TableEnvironment) -> None:
+    view = QueryView(environment.sql_query(COUNTS).execute(), 20)
+    view.view.read()
+    assert view.line("stopped") == "3 rows, stopped"
+    assert view.line() == "3 rows"
 
 
 def test_whoever_reads_arrow_streams_reads_tables() -> None:
