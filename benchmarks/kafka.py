@@ -7,9 +7,10 @@ checkout (``../shared/servers``). Topics of four partitions are filled with the 
 removed at the end. All parties read in turns, FlowSQL and the client with the same settings of the client library, a
 quarter of the rows and all of them; medians are printed:
 
-  rows/s   all rows over the whole time: FlowSQL's process, start and planning in it; Flink's statement in a JVM that
-           stands and is warm; the client from its making to its last record
+  rows/s   all rows over the whole time of a process, from its start to its end: FlowSQL's with planning, the slowest of
+           the client's; of Flink the statement in a JVM that stands and is warm
   further  three quarters of the rows over the difference of the two times: start-up removed
+  cold     all rows over the time of a Flink process up to its answer
 
 The client alone is ``confluent_kafka.Consumer.consume`` in a loop that touches no record, a process a consumer. Flink
 is there with FLINK_PYTHON, a Python that has apache-flink 2.3.0; its jars are fetched as those of
@@ -135,25 +136,26 @@ def fill(kafka: str, topics: dict[str, str], rows: int, folder: str) -> dict[str
 
 
 def client(kafka: str, topic: str, partitions: list[int], records: int) -> None:
-    """Consume so many records by the client library alone; prints the seconds."""
-    began = time.perf_counter()
+    """Consume so many records by the client library alone."""
     consumer = ck.Consumer({"bootstrap.servers": kafka, "group.id": "alone", "enable.auto.commit": False, **FETCH})
     consumer.assign([ck.TopicPartition(topic, partition, 0) for partition in partitions])
     got = 0
     while got < records:
         got += len(consumer.consume(10_000, 0.1))
-    print(time.perf_counter() - began)
     consumer.close()
 
 
 def clients(kafka: str, topic: str, count: int, records: int) -> float:
     """The seconds of the slowest of some consumers, a process each."""
+    began = time.perf_counter()
     processes = []
     for number in range(count):
         own = [str(partition) for partition in range(PARTITIONS) if partition % count == number]
         words = [sys.executable, __file__, "--client", kafka, topic, ",".join(own), str(records // count)]
-        processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
-    return max(float(process.communicate()[0]) for process in processes)
+        processes.append(subprocess.Popen(words))
+    if any(process.wait() for process in processes):
+        raise SystemExit("a consumer of the client library failed")
+    return time.perf_counter() - began
 
 
 def flink(suite: ModuleType, heap: str, parallelism: int) -> Any:
@@ -163,6 +165,25 @@ def flink(suite: ModuleType, heap: str, parallelism: int) -> Any:
     party = suite.Flink(arguments, parallelism)
     party.begin("count")
     return party
+
+
+def answered(jvm: Any, sql: str) -> float:
+    """Seconds of a statement in a Flink that stands."""
+    answer = jvm.run(sql)
+    if "error" in answer:
+        raise SystemExit(answer["error"])
+    return float(answer["wall"])
+
+
+def cold_flink(suite: ModuleType, heap: str, parallelism: int, sql: str) -> float:
+    """Seconds of a Flink process from its start to the end of a statement."""
+    began = time.perf_counter()
+    jvm = flink(suite, heap, parallelism)
+    try:
+        answered(jvm, sql)
+        return time.perf_counter() - began
+    finally:
+        jvm.end(last=True)
 
 
 def measured(parties: dict[str, Party], sql: Callable[[int], str], sizes: tuple[int, int], repeat: int) -> Any:
@@ -246,19 +267,15 @@ def compared(
     }
     jvm = flink(suite, arguments.heap, parallelism) if has_flink else None
     if jvm is not None:
-
-        def run(text: str, size: int) -> float:
-            answer = jvm.run(text)
-            if "error" in answer:
-                raise SystemExit(answer["error"])
-            return float(answer["wall"])
-
-        parties["Flink"] = run
+        parties["Flink"] = lambda text, size: answered(jvm, text)
     try:
         found = measured(parties, sql, (sum(ends) // 4, sum(ends)), arguments.repeat)
     finally:
         if jvm is not None:
             jvm.end(last=True)
+    if jvm is not None:
+        cold = [cold_flink(suite, arguments.heap, parallelism, sql(sum(ends))) for _ in range(arguments.repeat)]
+        found["Flink"]["cold"] = sum(ends) / statistics.median(cold)
     cells = [f"{name} {one['whole']:>9,.0f} rows/s ({one['further']:>9,.0f} further)" for name, one in found.items()]
     own = found["FlowSQL"]
     ratios = [
@@ -266,6 +283,8 @@ def compared(
         for name, one in found.items()
         if name != "FlowSQL"
     ]
+    if jvm is not None:
+        ratios.append(f"{own['whole'] / found['Flink']['cold']:.2f}x Flink's process")
     print(f"{format_:4} parallelism {parallelism}: " + "; ".join(cells + ratios), flush=True)
     return found
 

@@ -6,7 +6,7 @@ librdkafka's defaults give way to those of Kafka's Java clients where the two di
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, Final, TypeVar
 
 from flowsql_connectors.kafka.properties import API_TIMEOUT, client_properties, number_of
@@ -24,6 +24,7 @@ except ImportError as missing:
 
 from flowsql_connectors.kafka.native import RecordConsumer
 from flowsql_connectors.kafka.native_producer import NativeProducer
+from flowsql_connectors.kafka.questions import Questions, is_missing
 
 T = TypeVar("T")
 
@@ -54,6 +55,11 @@ _WRITES: Final[dict[str, str | int | float | bool]] = {
     "allow.auto.create.topics": True,
     "linger.ms": 5,
 }
+_ASKS: Final[dict[str, str | int | float | bool]] = {
+    # Half of it passes before a new client connects for a question that no broker is named in (librdkafka's default:
+    # 50 of 100 ms); later attempts wait longer each.
+    "reconnect.backoff.ms": 20,
+}
 #: Properties of one kind of client, which the other kind would complain of.
 _ONLY_CONSUMERS: Final = {
     "group.id", "group.instance.id", "isolation.level", "enable.auto.commit", "auto.commit.interval.ms",
@@ -76,12 +82,6 @@ _HOPELESS: Final = {
     ck.KafkaError.SASL_AUTHENTICATION_FAILED,
     ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     ck.KafkaError._FATAL,
-}
-#: Codes of a topic that does not exist, as brokers and the library say it.
-_NOT_THERE: Final = {
-    ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
-    ck.KafkaError._UNKNOWN_TOPIC,
-    ck.KafkaError._UNKNOWN_PARTITION,
 }
 #: Codes that say of themselves no more than that nobody answered.
 _SILENCE: Final = {
@@ -147,13 +147,13 @@ class Cluster:
         """A producer of records; see :class:`NativeProducer`."""
         return self._client(lambda config: NativeProducer(config, undelivered), _WRITES, _ONLY_CONSUMERS, more or {})
 
-    def questions_of_writers(self) -> Any:
-        """A client for questions, whose asking for a topic makes it where brokers make topics by themselves."""
-        return self._client(ck.Producer, _WRITES, _ONLY_CONSUMERS, {})
+    def questions_of_writers(self) -> Questions:
+        """Questions to the cluster; asking for a topic makes it where brokers make topics by themselves."""
+        return Questions(self, self._client(ck.Producer, {**_WRITES, **_ASKS}, _ONLY_CONSUMERS, {}))
 
-    def admin(self) -> Any:
-        """A client for questions."""
-        return self._client(ck_admin.AdminClient, {}, _ONLY_CONSUMERS | _ONLY_PRODUCERS, {})
+    def questions(self) -> Questions:
+        """Questions to the cluster, with a client of their own."""
+        return Questions(self, self._client(ck_admin.AdminClient, _ASKS, _ONLY_CONSUMERS | _ONLY_PRODUCERS, {}))
 
     def _client(
         self,
@@ -175,7 +175,7 @@ class Cluster:
     def _complain(self, error: Any) -> None:
         if error.code() in _HOPELESS:
             self._complaint = error
-        elif error.code() in _NOT_THERE:
+        elif is_missing(error):
             self._missing = True
         elif error.code() in (ck.KafkaError._ALL_BROKERS_DOWN, ck.KafkaError._TRANSPORT):
             self._outage = True
@@ -262,52 +262,16 @@ class Cluster:
             hint = f"the broker hangs up: is 'properties.security.protocol' = '{spoken}' what that port speaks?"
         return ConnectorError("kafka", text, hint=hint)
 
-    # -- questions
-
-    def partitions(self, consumer: Any, topics: Sequence[str] | None) -> dict[str, list[int]]:
-        """Partitions by topic; ``topics`` None: of all topics that are not Kafka's own.
-
-        Raises:
-            ConnectorError: a topic is not there.
-        """
-        if topics is None:
-            listed = self.ask("which topics there are", lambda s: consumer.list_topics(timeout=s), consumer.poll).topics
-            return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
-        found: dict[str, list[int]] = {}
-        for name in topics:
-            topic = self.ask(
-                f"which partitions '{name}' has",
-                lambda s, name=name: consumer.list_topics(name, timeout=s),  # type: ignore[misc]
-                consumer.poll,
-            ).topics[name]
-            if topic.error is not None:
-                raise self.no_topic(name, topic.error)
-            found[name] = sorted(topic.partitions)
-        return found
-
     def check_read(self, topics: Iterable[str]) -> None:
         """Raise that a topic which is read was deleted, where a consumer has said something of the kind."""
         if not self._missing:
             return
-        client = self.consumer()
-        try:
-            self._missing = not all(self.check_topic(client, name) for name in topics)
-        finally:
-            client.close()
-
-    def check_topic(self, client: Any, name: str) -> bool:
-        """Raise that a topic does not exist; False: nobody answers."""
-        try:
-            topic = client.list_topics(name, timeout=_SLICE_S).topics[name]
-        except ck.KafkaException:
-            return False
-        if topic.error is not None and topic.error.code() in _NOT_THERE:
-            raise self.no_topic(name, topic.error)
-        return True
+        asked = self.questions()
+        self._missing = not all(asked.check_topic(name) for name in topics)
 
     def no_topic(self, name: str, error: Any) -> ConnectorError:
         """The sentence of a topic that cannot be read or written."""
-        if error.code() in _NOT_THERE:
+        if is_missing(error):
             return ConnectorError(
                 "kafka-topic",
                 f"Topic '{name}' does not exist: This server does not host this topic-partition. ('{self.servers}')",
@@ -316,47 +280,6 @@ class Cluster:
         if error.code() in _RIGHTS:
             return self.failure(f"does not let this job use topic '{name}'", error)
         return ConnectorError("kafka-topic", f"Topic '{name}' cannot be used: {error.str()} ('{self.servers}')")
-
-    def offsets(self, spec: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """An offset of each partition; -1 where no record is at or behind a timestamp.
-
-        Args:
-            spec: ``OffsetSpec`` of the client library.
-        """
-        asked = {ck.TopicPartition(topic, partition): spec for topic, partition in partitions}
-        if not asked:
-            return {}
-        client = self.admin()
-
-        def question(seconds: float) -> dict[tuple[str, int], int]:
-            futures = client.list_offsets(asked, isolation_level=self.isolation, request_timeout=seconds)
-            return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
-
-        return self.ask("offsets of partitions", question, client.poll)
-
-    def earliest(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The first offsets."""
-        return self.offsets(ck_admin.OffsetSpec.earliest(), partitions)
-
-    def latest(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The offsets behind the last records."""
-        return self.offsets(ck_admin.OffsetSpec.latest(), partitions)
-
-    def at(self, timestamp_ms: int, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The offsets of the first records at or behind a moment; behind the last record where there is none."""
-        found = self.offsets(ck_admin.OffsetSpec.for_timestamp(timestamp_ms), partitions)
-        ends = self.latest([key for key, offset in found.items() if offset < 0])
-        return {**found, **ends}
-
-    def committed(self, consumer: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int | None]:
-        """What the group has committed."""
-        asked = [ck.TopicPartition(topic, partition) for topic, partition in partitions]
-        if not asked:
-            return {}
-        told = self.ask(
-            f"offsets of group '{self.group}'", lambda s: consumer.committed(asked, timeout=s), consumer.poll
-        )
-        return {(tp.topic, tp.partition): tp.offset if tp.offset >= 0 else None for tp in told}
 
 
 def passes(error: Any) -> bool:

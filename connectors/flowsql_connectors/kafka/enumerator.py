@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from flowsql_connectors.kafka.properties import reset_policy
+from flowsql_connectors.kafka.questions import Partition, Questions, committed
 from flowsql_connectors.spi.source import Split, SplitEnumerator
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.record import record
@@ -16,7 +17,7 @@ from flowsql_core.record import record
 if TYPE_CHECKING:
     from flowsql_connectors.kafka.client import Cluster
 
-Partition = tuple[str, int]
+_EARLIEST: Final = "earliest-offset"
 _MASK: Final = 0x7FFFFFFF
 
 
@@ -85,9 +86,10 @@ class TopicEnumerator(SplitEnumerator):
 
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
         """All partitions that have something to read, or may have it later."""
-        found = self._find()
+        asked = self._cluster.questions()
+        found = self._find(asked)
         self._known.update(found)
-        return self._deal(self._splits(found, self._start), parallelism)
+        return self._deal(self._splits(asked, found, self._start), parallelism)
 
     def discovery_interval_ms(self) -> int | None:
         """``scan.topic-partition-discovery.interval``."""
@@ -95,8 +97,9 @@ class TopicEnumerator(SplitEnumerator):
 
     def discover(self, parallelism: int) -> list[Split]:
         """Partitions that are new, from their first record on."""
-        new = [partition for partition in self._find() if partition not in self._known]
-        return [split.encode() for split in self._splits(new, Boundary("earliest-offset"))]
+        asked = self._cluster.questions()
+        new = [partition for partition in self._find(asked) if partition not in self._known]
+        return [split.encode() for split in self._splits(asked, new, Boundary(_EARLIEST))]
 
     def assign(self, found: list[Split], parallelism: int) -> list[list[Split]]:
         """Deal out new partitions, and remember them."""
@@ -116,26 +119,22 @@ class TopicEnumerator(SplitEnumerator):
         """The partitions that were dealt out."""
         self._known = {(topic, partition) for topic, partition in orjson.loads(state)}
 
-    def _find(self) -> list[Partition]:
-        consumer = self._cluster.consumer()
-        try:
-            if isinstance(self._topics, tuple):
-                found = self._cluster.partitions(consumer, self._topics)
-            else:
-                everything = self._cluster.partitions(consumer, None)
-                found = {name: parts for name, parts in everything.items() if self._topics.fullmatch(name)}
-        finally:
-            consumer.close()
+    def _find(self, asked: Questions) -> list[Partition]:
+        if isinstance(self._topics, tuple):
+            found = asked.partitions(self._topics)
+        else:
+            everything = asked.partitions(None)
+            found = {name: parts for name, parts in everything.items() if self._topics.fullmatch(name)}
         return sorted((topic, partition) for topic, partitions in found.items() for partition in partitions)
 
-    def _splits(self, partitions: list[Partition], start: Boundary) -> list[TopicSplit]:
+    def _splits(self, asked: Questions, partitions: list[Partition], start: Boundary) -> list[TopicSplit]:
         if not partitions:
             return []
-        starts = self._offsets(start, partitions)
-        first = self._cluster.earliest(partitions)
+        first = asked.earliest(partitions)
+        starts = first if start.mode == _EARLIEST else self._offsets(asked, start, partitions)
         stops: Mapping[Partition, int | None] = dict.fromkeys(partitions)
         if self._stop.mode != "unbounded":
-            stops = self._offsets(self._stop, partitions, ends=True)
+            stops = self._offsets(asked, self._stop, partitions, ends=True)
         splits = []
         for topic, partition in partitions:
             stop = stops[topic, partition]
@@ -145,23 +144,25 @@ class TopicEnumerator(SplitEnumerator):
                 splits.append(TopicSplit(topic, partition, begin, 0, stop))
         return splits
 
-    def _offsets(self, at: Boundary, partitions: list[Partition], ends: bool = False) -> dict[Partition, int]:
+    def _offsets(
+        self, asked: Questions, at: Boundary, partitions: list[Partition], ends: bool = False
+    ) -> dict[Partition, int]:
         match at.mode:
             case "earliest-offset":
-                return self._cluster.earliest(partitions)
+                return asked.earliest(partitions)
             case "latest-offset":
-                return self._cluster.latest(partitions)
+                return asked.latest(partitions)
             case "timestamp":
                 assert at.timestamp_ms is not None
-                return self._cluster.at(at.timestamp_ms, partitions)
+                return asked.at(at.timestamp_ms, partitions)
             case "specific-offsets":
                 assert at.offsets is not None
                 given = {(topic, p): at.offsets[p] for topic, p in partitions if p in at.offsets}
                 unnamed = [one for one in partitions if one not in given]
-                return {**self._unnamed(unnamed), **given} if unnamed else given
-        return self._of_group(partitions, ends)
+                return {**self._unnamed(asked, unnamed), **given} if unnamed else given
+        return self._of_group(asked, partitions, ends)
 
-    def _unnamed(self, partitions: list[Partition]) -> dict[Partition, int]:
+    def _unnamed(self, asked: Questions, partitions: list[Partition]) -> dict[Partition, int]:
         """Offsets of partitions that 'specific-offsets' leaves out: those of the group, else the first ones."""
         if self._cluster.group is None:
             topic, partition = partitions[0]
@@ -171,19 +172,12 @@ class TopicEnumerator(SplitEnumerator):
                 "group that could have one.",
                 hint="name an offset for each partition, or set 'properties.group.id'",
             )
-        told = self._committed(partitions)
+        told = committed(self._cluster, partitions)
         found = {partition: offset for partition, offset in told.items() if offset is not None}
-        return {**self._cluster.earliest([one for one in partitions if one not in found]), **found}
+        return {**asked.earliest([one for one in partitions if one not in found]), **found}
 
-    def _committed(self, partitions: list[Partition]) -> Mapping[Partition, int | None]:
-        consumer = self._cluster.consumer()
-        try:
-            return self._cluster.committed(consumer, partitions)
-        finally:
-            consumer.close()
-
-    def _of_group(self, partitions: list[Partition], ends: bool) -> dict[Partition, int]:
-        told = self._committed(partitions)
+    def _of_group(self, asked: Questions, partitions: list[Partition], ends: bool) -> dict[Partition, int]:
+        told = committed(self._cluster, partitions)
         unknown = [partition for partition, offset in told.items() if offset is None]
         found = {partition: offset for partition, offset in told.items() if offset is not None}
         if unknown and ends:
@@ -207,8 +201,8 @@ class TopicEnumerator(SplitEnumerator):
                 "begin without an offset",
             )
         if reset == "earliest":
-            return {**found, **self._cluster.earliest(unknown)}
-        return {**found, **self._cluster.latest(unknown)}
+            return {**found, **asked.earliest(unknown)}
+        return {**found, **asked.latest(unknown)}
 
     def _deal(self, splits: list[TopicSplit], parallelism: int) -> list[list[Split]]:
         """Flink's rule: the partitions of a topic one after another, from a reader on that the topic's name tells."""

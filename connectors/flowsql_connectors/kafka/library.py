@@ -61,6 +61,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_poll_set_consumer": (c_int, (c_void_p,)),
     "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_destroy": (None, (c_void_p,)),
+    "rd_kafka_queue_yield": (None, (c_void_p,)),
     "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, (c_void_p, c_int, c_void_p, c_size_t)),
     "rd_kafka_consumer_close": (c_int, (c_void_p,)),
     "rd_kafka_incremental_assign": (c_void_p, (c_void_p, c_void_p)),

@@ -92,7 +92,7 @@ class PartitionEvent:
 
 
 class RecordConsumer:
-    """A consumer of partitions that are assigned by hand. All methods are for one thread.
+    """A consumer of partitions that are assigned by hand. All methods but :meth:`interrupt` are for one thread.
 
     Args:
         config: librdkafka's properties, and ``error_cb`` of the Python client.
@@ -163,6 +163,10 @@ class RecordConsumer:
             return self._gathered(count)
         finally:
             release_messages(self._addresses, count, self._release)
+
+    def interrupt(self) -> None:
+        """End the wait of :meth:`consume`, that of another thread or else the next one."""
+        self._library.rd_kafka_queue_yield(self._queue)
 
     def _gathered(self, count: int) -> tuple[list[Records], list[PartitionEvent]]:
         message_heads(self._addresses, count, self._heads)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from flowsql_connectors.kafka.client import Cluster
 from flowsql_connectors.kafka.encode import Records
 from flowsql_connectors.kafka.native_producer import RefusedRecordError, topics_of
+from flowsql_connectors.kafka.questions import Questions
 from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.sink import WriterContext
 from flowsql_core.errors import ConnectorError
@@ -50,7 +51,7 @@ class RecordProducer:
         self._turn = 0
         self._sizes: dict[str, int] = {}
         self._failure: tuple[str, Any] | None = None
-        self._questions: Any = None
+        self._questions: Questions | None = None
         self.client = cluster.producer(self._give_up, more)
 
     def write(self, records: Records, context: WriterContext | None = None, subtask: int | None = None) -> None:
@@ -107,14 +108,14 @@ class RecordProducer:
         ):
             return self._cluster.no_topic(topic, error)
         if error.code() == ck.KafkaError._MSG_TIMED_OUT:
-            self._cluster.check_topic(self._asked(), topic)
+            self._asked().check_topic(topic)
         return self._cluster.failure(f"did not take a record for topic '{topic}'", error)
 
     def close(self) -> None:
         """Forget what was not sent yet. The client ends here: one that lived on could still take the transactions."""
         self.client.close()
 
-    def _asked(self) -> Any:
+    def _asked(self) -> Questions:
         if self._questions is None:
             self._questions = self._cluster.questions_of_writers()
         return self._questions
@@ -136,7 +137,7 @@ class RecordProducer:
 
     def _size(self, topic: str) -> int:
         if topic not in self._sizes:
-            found = self._cluster.partitions(self._asked(), (topic,))
+            found = self._asked().partitions((topic,))
             self._sizes[topic] = len(found[topic])
         return self._sizes[topic]
 

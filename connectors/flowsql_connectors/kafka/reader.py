@@ -118,6 +118,8 @@ class TopicReader(SourceReader):
         self._wake: Callable[[], None] | None = None
         self._threads: tuple[threading.Thread, ...] = ()
         self._consumer: RecordConsumer
+        #: Whether the first thread may wait for the consumer, which lives until then.
+        self._consumes = False
         #: The piece that polling is cutting into batches, and where it stands there.
         self._current: _Piece | None = None
         self._at = 0
@@ -131,6 +133,7 @@ class TopicReader(SourceReader):
                 self._new.append(split)
             if splits and not self._threads:
                 self._consumer = self._cluster.record_consumer(self._poll_records, self._rows.wanted)
+                self._consumes = True
                 name = f"kafka-{self._context.subtask}"
                 self._threads = (
                     threading.Thread(target=self._consume_all, name=name, daemon=True),
@@ -244,6 +247,8 @@ class TopicReader(SourceReader):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            if self._consumes:
+                self._consumer.interrupt()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(timeout=10)
@@ -255,6 +260,8 @@ class TopicReader(SourceReader):
         try:
             while self._may_consume(fetches):
                 self._commit()
+                if not fetches:
+                    continue
                 found, events = self._consumer.consume(_WAIT_S)
                 self._cluster.check()
                 self._cluster.check_read({topic for topic, _ in fetches})
@@ -265,6 +272,8 @@ class TopicReader(SourceReader):
                 self._changed.notify_all()
         finally:
             self._commit()
+            with self._changed:
+                self._consumes = False
             self._consumer.close()
 
     def _commit(self) -> None:
@@ -278,9 +287,11 @@ class TopicReader(SourceReader):
                 logger.warning("offsets of group '%s' were not committed: %s", self._cluster.group, error.args[0].str())
 
     def _may_consume(self, fetches: dict[tuple[str, int], _Fetch]) -> bool:
-        """Take new partitions, pause and resume, and wait for room; False at the end."""
+        """Take new partitions, pause and resume, and wait for some and for room; False at the end."""
         with self._changed:
-            while not self._ended_early() and not self._new and not self._to_commit and self._full():
+            while not self._ended_early() and not self._new and not self._to_commit:
+                if fetches and not self._full():
+                    break
                 self._changed.wait()
             if self._ended_early():
                 return False
@@ -289,7 +300,9 @@ class TopicReader(SourceReader):
         if new:
             fetches.update(((split.topic, split.partition), _Fetch(split, split.offset)) for split in new)
             if self._context.available_now:
-                ends = self._cluster.latest([(split.topic, split.partition) for split in new])
+                asked = self._cluster.questions()
+                asked.partitions(sorted({split.topic for split in new}))
+                ends = asked.latest([(split.topic, split.partition) for split in new])
                 with self._changed:
                     self._ends.update((split.id, ends[split.topic, split.partition]) for split in new)
             self._consumer.assign((split.topic, split.partition, split.offset) for split in new)

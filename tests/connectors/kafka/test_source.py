@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ import pytest
 from flowsql.table import TableEnvironment
 from flowsql_connectors import registry
 from flowsql_connectors.kafka import library, native
+from flowsql_connectors.kafka import reader as kafka_reader
 from flowsql_connectors.kafka.enumerator import TopicSplit
-from flowsql_connectors.spi.source import ReaderContext, Split
+from flowsql_connectors.spi.source import ReaderContext, ReadStatus, Split, SplitBatch
 from flowsql_core.clock import SystemClock
 from flowsql_core.errors import BindError, ConnectorError, ExecutionError, FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
@@ -358,6 +361,25 @@ def test_skipped_records_are_counted_with_their_place(broker: Broker) -> None:
     rows = drain(source.create_reader(context), source.create_enumerator().initial_splits(1)[0], schema)
     assert rows == [[1, "a"], [2, None], [4, "d"]]
     assert ("numRecordsInErrors", 1, f"topic '{topic}', partition 0, offset 2") in lost
+
+
+@pytest.mark.parametrize("bounded", ["unbounded", "latest-offset"])
+def test_close_does_not_wait_for_further_records(broker: Broker, bounded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_reader, "_WAIT_S", 60.0)
+    topic = broker.topic()
+    broker.write(topic, {"a": 1})
+    source, _ = source_of(broker.table("a INT", topic, {"scan.bounded.mode": bounded}))
+    reader = reader_of(source)
+    reader.add_splits(source.create_enumerator().initial_splits(1)[0])
+    reader.no_more_splits()
+    assert isinstance(poll(reader), SplitBatch)
+    assert reader.poll(10) is (ReadStatus.NOTHING_NOW if bounded == "unbounded" else ReadStatus.END)
+    # The end of the partition is told behind its record, and ends the wait before the one that is meant.
+    time.sleep(0.3)
+    began = time.monotonic()
+    reader.close()
+    assert time.monotonic() - began < 5
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "kafka-0"]
 
 
 REFUSED = {
