@@ -44,7 +44,7 @@ UPSERTS = ChangelogMode(frozenset({RowKind.UPDATE_AFTER, RowKind.DELETE}), key_o
 
 #: Records that are consumed at once where ``max.poll.records`` is not set: their bytes stay in the processor's cache
 #: from one thread to the next.
-_AT_ONCE: Final = 16_384
+_AT_ONCE: Final = 32_768
 
 
 class TopicSource(TableSource):
