@@ -176,16 +176,21 @@ class RecordConsumer:
         changes |= np.diff(heads[PARTITION]) != 0
         changes |= np.diff(heads[ERROR]) != 0
         borders = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
-        groups: dict[tuple[int, int], list[Int64s]] = {}
+        groups: dict[tuple[int, int], list[slice]] = {}
         for start, stop in pairwise(borders):
             if not heads[ERROR, start]:
                 key = int(heads[TOPIC, start]), int(heads[PARTITION, start])
-                groups.setdefault(key, []).append(np.arange(start, stop))
+                groups.setdefault(key, []).append(slice(start, stop))
         found: list[Records] = []
         for (topic, partition), runs in groups.items():
             name = text(self._library.rd_kafka_topic_name(topic))
-            for order in _small_enough(np.concatenate(runs), heads):
-                found.append(self._records(name, partition, order))
+            # Mostly all records of a partition follow one another: nothing is gathered then.
+            parts = [(self._addresses[run], heads[:, run]) for run in runs]
+            if len(parts) > 1:
+                some, others = zip(*parts, strict=True)
+                parts = [(np.concatenate(some), np.concatenate(others, axis=1))]
+            for cut in _small_enough(parts[0][1]):
+                found.append(self._records(name, partition, parts[0][0][cut], parts[0][1][:, cut]))
         return found, events
 
     def _event(self, place: int) -> PartitionEvent:
@@ -194,38 +199,39 @@ class RecordConsumer:
         error = ck.KafkaError(int(heads[ERROR, place]), text(self._library.rd_kafka_message_errstr(address)))
         return PartitionEvent(topic, int(heads[PARTITION, place]), int(heads[OFFSET, place]), error)
 
-    def _records(self, topic: str, partition: int, order: Int64s) -> Records:
+    def _records(self, topic: str, partition: int, addresses: Int64s, heads: Int64s) -> Records:
         wanted = self._wanted
-        types = np.zeros(len(order), np.int32)
+        types = np.zeros(len(addresses), np.int32)
+        epochs = "rd_kafka_message_leader_epoch"
         return Records(
             topic,
             partition,
-            self._heads[OFFSET, order],
-            self._bytes(order, VALUE_SIZE),
-            self._bytes(order, KEY_SIZE) if KEYS in wanted else None,
-            self._called("rd_kafka_message_timestamp", order, types) if TIMESTAMPS in wanted else None,
+            heads[OFFSET].copy(),
+            self._bytes(addresses, heads[VALUE_SIZE], False),
+            self._bytes(addresses, heads[KEY_SIZE], True) if KEYS in wanted else None,
+            self._called("rd_kafka_message_timestamp", addresses, types) if TIMESTAMPS in wanted else None,
             types if TIMESTAMPS in wanted else None,
-            self._called("rd_kafka_message_leader_epoch", order, types).astype(np.int32) if EPOCHS in wanted else None,
-            [self._headers(address) for address in self._addresses[order].tolist()] if HEADERS in wanted else None,
+            self._called(epochs, addresses, types).astype(np.int32) if EPOCHS in wanted else None,
+            [self._headers(address) for address in addresses.tolist()] if HEADERS in wanted else None,
         )
 
-    def _bytes(self, order: Int64s, row: int) -> Any:
+    def _bytes(self, addresses: Int64s, sizes: Int64s, keys: bool) -> Any:
         """Values or keys."""
-        sizes = self._heads[row, order]
         valid = sizes >= 0
-        offsets = np.zeros(len(order) + 1, np.int32)
-        np.cumsum(np.where(valid, sizes, 0), out=offsets[1:])
+        has_all = bool(valid.all())
+        offsets = np.zeros(len(addresses) + 1, np.int32)
+        np.cumsum(sizes if has_all else np.where(valid, sizes, 0), out=offsets[1:])
         # From Arrow's pool: fresh memory of the system costs more than what is copied into it.
         data = pa.allocate_buffer(int(offsets[-1]))
-        message_bytes(self._addresses, order, row == KEY_SIZE, offsets, np.frombuffer(data, np.uint8))
-        validity = None if valid.all() else pack_validity(valid)
-        return pa.Array.from_buffers(pa.binary(), len(order), [validity, pa.py_buffer(offsets), data])
+        message_bytes(addresses, keys, offsets, np.frombuffer(data, np.uint8))
+        validity = None if has_all else pack_validity(valid)
+        return pa.Array.from_buffers(pa.binary(), len(addresses), [validity, pa.py_buffer(offsets), data])
 
-    def _called(self, name: str, order: Int64s, second: npt.NDArray[np.int32]) -> Int64s:
+    def _called(self, name: str, addresses: Int64s, second: npt.NDArray[np.int32]) -> Int64s:
         """What a function says of each message; ``second`` is what its second argument points to."""
-        made = np.empty(len(order), np.int64)
-        arguments = second.ctypes.data + 4 * np.arange(len(order))
-        call_for_messages(self._addresses, order, address(getattr(self._library, name)), arguments, made)
+        made = np.empty(len(addresses), np.int64)
+        arguments = second.ctypes.data + 4 * np.arange(len(addresses))
+        call_for_messages(addresses, address(getattr(self._library, name)), arguments, made)
         return made
 
     def _headers(self, message: int) -> list[tuple[str, bytes | None]]:
@@ -241,10 +247,10 @@ class RecordConsumer:
         return made
 
 
-def _small_enough(order: Int64s, heads: Int64s) -> Sequence[Int64s]:
+def _small_enough(heads: Int64s) -> Sequence[slice]:
     """Parts of records whose values, and whose keys, fit into one array each."""
-    sizes = np.maximum(heads[VALUE_SIZE, order], 0) + np.maximum(heads[KEY_SIZE, order], 0)
-    ends = np.cumsum(sizes)
+    ends = np.cumsum(np.maximum(heads[VALUE_SIZE], 0) + np.maximum(heads[KEY_SIZE], 0))
     if ends[-1] <= _MOST_BYTES:
-        return [order]
-    return np.split(order, np.flatnonzero(np.diff(ends // _MOST_BYTES)) + 1)
+        return [slice(None)]
+    borders = [0, *(np.flatnonzero(np.diff(ends // _MOST_BYTES)) + 1).tolist(), len(ends)]
+    return [slice(start, stop) for start, stop in pairwise(borders)]

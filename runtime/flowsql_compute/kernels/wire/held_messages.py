@@ -33,26 +33,23 @@ def message_heads(addresses, count, heads):
         heads[KEY_SIZE, i] = far64(message + _KEY_LENGTH) if far64(message + _KEY) != 0 else -1
 
 
-@kernel("void(int64[::1], int64[::1], boolean, int32[::1], uint8[::1])")
-def message_bytes(addresses, order, keys, offsets, out):
-    """The values, or keys, of messages one behind another in ``out``.
-
-    ``order``: indexes into ``addresses``. ``offsets`` (messages + 1): where each begins.
-    """
-    for i in range(order.size):
-        message = addresses[order[i]]
+@kernel("void(int64[::1], boolean, int32[::1], uint8[::1])")
+def message_bytes(addresses, keys, offsets, out):
+    """The values, or keys, of messages one behind another in ``out``; ``offsets`` (messages + 1): where each begins."""
+    for i in range(addresses.size):
+        message = addresses[i]
         at = far64(message + (_KEY if keys else _PAYLOAD))
         start = np.int64(offsets[i])
         if at != 0:
             copy_far(out, start, at, offsets[i + 1] - start)
 
 
-@kernel("void(int64[::1], int64[::1], int64, int64[::1], int64[::1])")
-def call_for_messages(addresses, order, function, argument, results):
-    """What a function of the library, by its address, returns for each message of ``order``; room for its second
-    argument is ``argument[i]``, an address."""
-    for i in range(order.size):
-        results[i] = call_far(function, addresses[order[i]], argument[i], np.int64(0))
+@kernel("void(int64[::1], int64, int64[::1], int64[::1])")
+def call_for_messages(addresses, function, argument, results):
+    """What a function of the library, by its address, returns for each message; room for its second argument is
+    ``argument[i]``, an address."""
+    for i in range(addresses.size):
+        results[i] = call_far(function, addresses[i], argument[i], np.int64(0))
 
 
 @kernel("void(int64[::1], int64, int64)")
