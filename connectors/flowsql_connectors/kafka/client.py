@@ -199,15 +199,22 @@ class Cluster:
         if self._complaint is not None:
             raise self.failure("cannot be used", self._complaint)
 
-    def ask(self, what: str, question: Callable[[float], T], poll: Callable[[float], object]) -> T:
-        """An answer of the cluster, within ``properties.default.api.timeout.ms``.
+    def ask(
+        self,
+        what: str,
+        question: Callable[[float], T],
+        poll: Callable[[float], object],
+        timeout_s: float | None = None,
+    ) -> T:
+        """An answer of the cluster.
 
         Args:
             what: the question, for the message.
             question: asks, and waits so many seconds.
             poll: serves the client's callbacks.
+            timeout_s: at most so long; None: ``properties.default.api.timeout.ms``.
         """
-        deadline = time.monotonic() + self.timeout_s
+        deadline = time.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
         while True:
             left = deadline - time.monotonic()
             try:

@@ -37,6 +37,8 @@ _MARK_S: Final = 10.0
 _LOOK_S: Final = 0.1
 #: How long a client may take to get the transactions, seconds.
 _BEGIN_S: Final = 5.0
+#: How long the marks are asked for where they are known, seconds.
+_KNOWN_S: Final = 5.0
 #: How often a transaction is begun before the job fails.
 _ATTEMPTS: Final = 3
 
@@ -84,6 +86,8 @@ class TransactionCommitter(Committer):
         self._group: Any = None
         #: Ids of the committables of the last transactions, the newest at the end.
         self._done: list[str] = []
+        #: Whether these are all: the end of no transaction of this object is in doubt.
+        self._knows = False
 
     def commit(self, committables: list[Committable], end_of_input: bool) -> None:
         """All of them that no transaction holds yet.
@@ -116,9 +120,8 @@ class TransactionCommitter(Committer):
         """The producer; whoever else has its transactions is shut out, and what they had begun is aborted."""
         if self._producer is None:
             producer = self._begun()
-            consumer = self._cluster.consumer({"group.id": self._prefix + _SUFFIX, "isolation.level": "read_committed"})
-            self._producer, self._group = producer, consumer
-            self._done = self._marked()
+            self._producer, self._group = producer, self._consumer("read_committed")
+            self._done, self._knows = self._marked(), True
             # What was lost before is nothing to these clients.
             self._cluster.take_outage()
         return self._producer
@@ -144,11 +147,35 @@ class TransactionCommitter(Committer):
         producer.serve()
         return self._cluster.take_outage()
 
+    def _consumer(self, isolation: str) -> Any:
+        return self._cluster.consumer({"group.id": self._prefix + _SUFFIX, "isolation.level": isolation})
+
     def _marked(self) -> list[str]:
-        """What the last transaction says that is written."""
+        """What the last transaction says that is written.
+
+        A broker that is killed while a transaction is open may lose how the one before ended: it tells the mark of that
+        one to nobody then, until the next one ends (Kafka 4.3). Where this object has seen that end it goes on, if no
+        other mark is there meanwhile.
+        """
+        try:
+            return self._told(self._group, _KNOWN_S if self._knows else None)
+        except ConnectorError:
+            if not self._knows:
+                raise
+            consumer = self._consumer("read_uncommitted")
+            try:
+                # Not what open transactions say, in spite of the name.
+                older = self._told(consumer, None)
+            finally:
+                consumer.close()
+            if older and older[-1] not in self._done:
+                raise
+            return self._done
+
+    def _told(self, group: Any, timeout_s: float | None) -> list[str]:
         asked = [ck.TopicPartition(self._marked_topic, 0)]
         (told,) = self._cluster.ask(
-            "what is committed", lambda s: self._group.committed(asked, timeout=s), self._group.poll
+            "what is committed", lambda s: group.committed(asked, timeout=s), group.poll, timeout_s
         )
         return list(orjson.loads(told.metadata)) if told.offset >= 0 and told.metadata else []
 
@@ -175,9 +202,10 @@ class TransactionCommitter(Committer):
             raise
         if self._interrupted(producer):
             raise _lost("brokers went away")
+        self._knows = False
         self._send_mark(producer, len(done), orjson.dumps(done))
         self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
-        self._done = done
+        self._done, self._knows = done, True
 
     def _send_mark(self, producer: RecordProducer, offset: int, mark: bytes) -> None:
         """Add the mark to the transaction, within a time that is kept here.
