@@ -57,12 +57,16 @@ def test_a_reason_that_changes_is_told_again(tmp_path: Path, monkeypatch: pytest
     environment.execute_sql(TABLE.partition("; ")[0])
     result = environment.execute_sql("SELECT u FROM clicks WHERE u = 'b'")
     told: list[str] = []
-    with explained_silence(result, 100, told.append):
-        _until(lambda: len(told) == 1)
-        (tmp_path / "clicks" / "a.csv").write_text("a\n")
-        # Between the two the file may have been found and not been read yet.
-        _until(lambda: told[-1].partition(": ")[2] == UNTRUE)
-    result.cancel()
+    try:
+        with explained_silence(result, 100, told.append):
+            _until(lambda: len(told) == 1)
+            # A file that is found is read once: it must be whole when it appears.
+            (tmp_path / "a.csv").write_text("a\n")
+            (tmp_path / "a.csv").rename(tmp_path / "clicks" / "a.csv")
+            # Between the two the file may have been found and not been read yet.
+            _until(lambda: told[-1].partition(": ")[2] == UNTRUE)
+    finally:
+        result.cancel()
     reasons = [line.partition(": ")[2] for line in told]
     assert reasons[0] == WAITS
     assert all(one != following for one, following in pairwise(reasons))
