@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from collections.abc import Iterator
@@ -83,9 +84,12 @@ def test_a_thousand_tables_are_offered_at_once() -> None:
     for text, expected in (("SELECT * FROM ta", 1000), ("SELECT col", 20)):
         position = len(text)
         whole = text if expected == 1000 else f"{text} FROM table_7 JOIN table_8 ON TRUE"
-        started = time.perf_counter()
+        # CPU time, without the collector's look at all that the tests before have left in this process.
+        gc.disable()
+        started = time.thread_time()
         found = complete(made, whole, position)
-        times.append(time.perf_counter() - started)
+        times.append(time.thread_time() - started)
+        gc.enable()
         assert len([candidate for candidate in found if candidate.text.startswith(("table_", "column_"))]) == expected
     # 50 ms on a quiet machine; tests run beside others.
     assert max(times) < 0.25, times
