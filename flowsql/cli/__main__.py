@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flowsql.cli.process import run
+import sys
+
+from flowsql.cli.main import main
 
 if __name__ == "__main__":
-    run()
+    sys.exit(main())

@@ -26,12 +26,15 @@ class ViewRows(ABC):
     def __init__(self, result: TableResult) -> None:
         self._result = result
         self._lock = threading.Lock()
-        #: No further rows come: the query has given all of them, or as many as are shown.
-        self.is_complete = False
         #: What made the query fail.
         self.failure: BaseException | None = None
         #: Set behind the last look at the query, also where it is cancelled or fails.
         self.has_ended = threading.Event()
+
+    @property
+    def is_complete(self) -> bool:
+        """No further rows come: the query has given all of them, or as many as are shown."""
+        return self.has_ended.is_set()
 
     def read(self) -> None:
         """Take the rows of the query up to its end, or as many as are shown."""
@@ -39,7 +42,6 @@ class ViewRows(ABC):
             self.take(self._result.batches())
         except BaseException as error:
             self.failure = error
-        self.is_complete = True
         self.has_ended.set()
 
     def take(self, batches: Iterable[ChangelogBatch]) -> None:

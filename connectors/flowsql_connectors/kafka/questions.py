@@ -28,9 +28,6 @@ class Questions:
     """Questions to a cluster, by one client: a new one waits for its connection first.
 
     All methods raise a ConnectorError where the cluster does not answer within ``properties.default.api.timeout.ms``.
-    Partitions are asked for before offsets: a client that is asked for offsets first may wait three seconds for the
-    answer (librdkafka 2.16, one client in 25).
-
     Args:
         client: of the Python client, one that has ``list_topics``.
     """
@@ -38,6 +35,7 @@ class Questions:
     def __init__(self, cluster: Cluster, client: Any) -> None:
         self._cluster = cluster
         self._client = client
+        self._knows_partitions = False
 
     def partitions(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
         """Partitions by topic; ``topics`` None: of all topics that are not Kafka's own.
@@ -46,6 +44,7 @@ class Questions:
             ConnectorError: a topic is not there.
         """
         ask, client = self._cluster.ask, self._client
+        self._knows_partitions = True
         if topics is None:
             listed = ask("which topics there are", lambda s: client.list_topics(timeout=s), client.poll).topics
             return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
@@ -90,6 +89,9 @@ class Questions:
         asked = {ck.TopicPartition(topic, partition): spec for topic, partition in partitions}
         if not asked:
             return {}
+        if not self._knows_partitions:
+            # A client that is asked for offsets first may wait three seconds (librdkafka 2.16, one client in 25).
+            self.partitions(sorted({partition.topic for partition in asked}))
 
         def question(seconds: float) -> Offsets:
             futures = self._client.list_offsets(asked, isolation_level=self._cluster.isolation, request_timeout=seconds)

@@ -300,9 +300,7 @@ class TopicReader(SourceReader):
         if new:
             fetches.update(((split.topic, split.partition), _Fetch(split, split.offset)) for split in new)
             if self._context.available_now:
-                asked = self._cluster.questions()
-                asked.partitions(sorted({split.topic for split in new}))
-                ends = asked.latest([(split.topic, split.partition) for split in new])
+                ends = self._cluster.questions().latest([(split.topic, split.partition) for split in new])
                 with self._changed:
                     self._ends.update((split.id, ends[split.topic, split.partition]) for split in new)
             self._consumer.assign((split.topic, split.partition, split.offset) for split in new)

@@ -42,8 +42,7 @@ from flowsql_core.types.logical import LogicalType
 UPSERTS = ChangelogMode(frozenset({RowKind.UPDATE_AFTER, RowKind.DELETE}), key_only_deletes=True)
 
 
-#: Records that are consumed at once where ``max.poll.records`` is not set: their bytes stay in the processor's cache
-#: from one thread to the next.
+#: Records that are consumed at once where ``max.poll.records`` is not set (ADR 038).
 _AT_ONCE: Final = 32_768
 
 

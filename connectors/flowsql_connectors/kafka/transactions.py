@@ -121,7 +121,12 @@ class TransactionCommitter(Committer):
         if self._producer is None:
             producer = self._begun()
             self._producer, self._group = producer, self._consumer("read_committed")
-            self._done, self._knows = self._marked(), True
+            try:
+                self._done, self._knows = self._marked(), True
+            except BaseException:
+                # Nothing is written by a producer that does not know what is written already.
+                self._close()
+                raise
             # What was lost before is nothing to these clients.
             self._cluster.take_outage()
         return self._producer
