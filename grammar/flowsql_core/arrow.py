@@ -37,9 +37,10 @@ def _find(name: str) -> Any:
         else:
             options_class = function._doc.options_class
             return _wrapped(name, function, getattr(_compute, options_class) if options_class else None)
-    import pyarrow.compute
+    # The one import of it: nothing else has the name.
+    from pyarrow import compute as whole  # noqa: TID251
 
-    return getattr(pyarrow.compute, name)
+    return getattr(whole, name)
 
 
 def _wrapped(name: str, function: Any, options_class: Any) -> Callable[..., Any]:

@@ -56,9 +56,9 @@ def _quoted_name(name: str) -> str:
 
 def _csv_lines(schema: Schema, batch: ChangelogBatch, with_op: bool) -> Iterator[str]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from flowsql_compute.eval.text.render import Notation, render_column
+    from flowsql_core.arrow import compute as pc
 
     if not batch.num_rows:
         return

@@ -128,7 +128,8 @@ class MarkdownRenderer(_PiecesRenderer):
     def lines(self, columns: list[tuple[str, Any]], count: int, before: int) -> str:
         """A line a row; what would end a cell is escaped."""
         import pyarrow as pa
-        import pyarrow.compute as pc
+
+        from flowsql_core.arrow import compute as pc
 
         cells = []
         for _, texts in columns:
@@ -143,9 +144,9 @@ class VerticalRenderer(_PiecesRenderer):
     def lines(self, columns: list[tuple[str, Any]], count: int, before: int) -> str:
         """A head with the number of each row, then its columns."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         from flowsql.table.values.tableau import text_width
+        from flowsql_core.arrow import compute as pc
 
         width = max(text_width(name) for name, _ in columns)
         heads = pa.array(

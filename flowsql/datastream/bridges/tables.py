@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql.common.row import Row
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
@@ -21,6 +20,7 @@ from flowsql.datastream.bridges.columns import column_maker, column_values, epoc
 from flowsql.datastream.plan.operators import BatchMap
 from flowsql.datastream.plan.transformations import Wishes
 from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM, UTC_TIME
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, RowTimes
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import ExecutionError, InternalError, NotSupportedYetError

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def columns_as_texts(result: TableResult, batch: ChangelogBatch, null_text: str) -> list[tuple[str, Any]]:
     """Names and texts (Arrow) of the columns of some rows, the kind of change first where rows have one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from flowsql.table.values.tableau import cells_of
+    from flowsql_core.arrow import compute as pc
     from flowsql_core.row import SHORT_STRINGS
 
     columns: list[tuple[str, Any]] = []

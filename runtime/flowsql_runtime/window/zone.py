@@ -18,7 +18,8 @@ def to_local_ms(epoch_ms: Int64s, zone: str | None) -> Int64s:
     if zone in (None, "UTC"):
         return epoch_ms
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from flowsql_core.arrow import compute as pc
 
     instants = pa.array(epoch_ms, pa.timestamp("ms", tz=zone))
     return _int64s(pc.local_timestamp(instants))
@@ -32,7 +33,8 @@ def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
     if zone in (None, "UTC") or not len(local_ms):
         return local_ms
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from flowsql_core.arrow import compute as pc
 
     known, places = np.unique(local_ms, return_inverse=True)
     local = pa.array(known, pa.timestamp("ms"))

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 from pyiceberg.exceptions import NotInstalledError
 from pyiceberg.io import FileIO
 from pyiceberg.io.fileformat import FileFormatFactory, FileFormatWriter
@@ -22,6 +21,7 @@ from flowsql_connectors.lakes.columns import whole_rows
 from flowsql_connectors.lakes.iceberg.connection import said
 from flowsql_connectors.lakes.iceberg.files import file_told
 from flowsql_connectors.lakes.writer import DataFile, DataFiles
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ConnectorError
 
 
@@ -107,7 +107,7 @@ def _column(rows: Any, name: str) -> Any:
     head, *fields = name.split(".")
     array = rows.column(head)
     for field in fields:
-        array = pa.compute.struct_field(array, field)
+        array = pc.struct_field(array, field)
     return array
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.functions.aggregate import is_mergeable
 from flowsql_compute.functions.distinct_sets import DistinctSet, distinct_sets
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, ColumnData, WatermarkTrack
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall

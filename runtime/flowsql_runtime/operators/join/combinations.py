@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns
 from flowsql_core.record import record
 from flowsql_runtime.state.scratch import number_rows
