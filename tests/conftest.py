@@ -37,10 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell without job control lets what it runs in the background ignore SIGINT, and children would inherit that.
     """
+    # What is collected stays to the end: the collector would walk over more and more of it, for seconds.
+    gc.disable()
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
+
+
+def pytest_collection_finish() -> None:
+    """Tests run with the cycle collector."""
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,7 +16,7 @@ from flowsql_runtime.reading.columns import find_state
 from flowsql_runtime.reading.snapshot import find_parts
 from flowsql_runtime.testing.cut import Recorder
 
-from ..sql.test_cut import CASES, ROWS, Case, Session
+from ..sql.test_cut import CASES, ROWS, Case, session_of
 from ..sql.test_cut import folder as folder
 from .snapshots import write_snapshot
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
 # Every third one: what queries keep repeats, and a job takes its time.
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: f"{case.number}")
 def test_every_state_of_a_query_is_readable(case: Case, folder: Path, tmp_path: Path) -> None:
-    graph = Session(folder, case.options).graph(case.sql, 2)
+    graph = session_of(folder, case).graph(case.sql, 2)
     graph = replace(graph, resources={**graph.resources, "collect": Recorder()})
     snapshot = find_parts(write_snapshot(graph, ROWS // 2, tmp_path / "cut"))
     for operator in snapshot.manifest.operators.values():

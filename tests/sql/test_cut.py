@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import random
@@ -315,6 +316,16 @@ class Session:
         return Planner(configuration).plan_query(bound, object())
 
 
+@functools.cache
+def _shared(folder: Path, options: frozenset[tuple[str, str]]) -> Session:
+    return Session(folder, dict(options))
+
+
+def session_of(folder: Path, case: Case) -> Session:
+    """A session for the query, which all queries with the same options share: its tables take longer than most jobs."""
+    return _shared(folder, frozenset(case.options.items()))
+
+
 def frozen(value: Any) -> Hashable:
     """A value that can be counted; a multiset or map without its order."""
     match value:
@@ -396,7 +407,7 @@ def test_all_operators_of_a_query_are_cut(folder: Path) -> None:
     """A new operator needs a query here, or a cut that is named in ``CUT_ELSEWHERE``."""
     specs = set()
     for case in CASES:
-        session = Session(folder, case.options)
+        session = session_of(folder, case)
         for parallelism in (1, 2):
             graph = session.graph(case.sql, parallelism)
             specs |= {type(node.spec) for vertex in graph.vertices for node in vertex.operators}
@@ -409,7 +420,7 @@ def test_all_operators_of_a_query_are_cut(folder: Path) -> None:
 @each_case
 def test_a_query_survives_the_cut(tmp_path: Path, folder: Path, case: Case) -> None:
     """The cut at parallelism 1 goes through memory, the others through files, as a job of a user does."""
-    session = Session(folder, case.options)
+    session = session_of(folder, case)
     # 16 rows to a batch, so that a cut falls into a batch and there are batches on both sides.
     rows = {"flowsql.source.batch-rows": 16}
     graph = session.graph(case.sql, 1, **rows)
@@ -426,14 +437,25 @@ def test_a_query_survives_the_cut(tmp_path: Path, folder: Path, case: Case) -> N
             assert changelog(case, graph, found) == changelog(case, graph, whole), at
 
 
-@each_case
-def test_batches_of_any_size_make_the_same_answer(folder: Path, case: Case) -> None:
-    session = Session(folder, case.options)
+@pytest.mark.parametrize(
+    ("case", "sizes"),
+    [
+        pytest.param(case, sizes, id=f"{case.number}-{len(sizes)}", marks=marks)
+        for case in CASES
+        for sizes, marks in (
+            # Of the two small sizes each query has one here.
+            ((BATCH_ROWS[case.number % 2], BATCH_ROWS[-1]), ()),
+            (BATCH_ROWS, pytest.mark.nightly),
+        )
+    ],
+)
+def test_batches_of_any_size_make_the_same_answer(folder: Path, case: Case, sizes: tuple[int, ...]) -> None:
+    session = session_of(folder, case)
     answers: list[Changes] = []
-    for rows in BATCH_ROWS:
+    for rows in sizes:
         graph = session.graph(case.sql, 1, **{"flowsql.source.batch-rows": rows, "flowsql.network.batch-rows": rows})
         answers.append(run_whole(graph)["collect"])
-    for rows, answer in zip(BATCH_ROWS, answers, strict=True):
+    for rows, answer in zip(sizes, answers, strict=True):
         assert folded(answer) == folded(answers[-1]), rows
         assert changelog(case, graph, answer) == changelog(case, graph, answers[-1]), rows
 
@@ -451,7 +473,7 @@ def test_columns_too_large_for_one_array_flow_in_parts(
     folder: Path, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arrays of 400 bytes at most: what operators repeat or read from state is cut; the answer is the same."""
-    session = Session(folder, case.options)
+    session = session_of(folder, case)
     whole = folded(run_whole(session.graph(case.sql, 1))["collect"])
     collect = OperatorOutput.collect
 

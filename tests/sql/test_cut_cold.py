@@ -18,7 +18,7 @@ from flowsql_runtime.operators import registry
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
 from ..cold_state import BACKENDS, COLD, ColdOperators
-from .test_cut import BATCH_ROWS, CASES, IN_BATCH_MODE, ROWS, Case, Session, changelog, folded
+from .test_cut import BATCH_ROWS, CASES, IN_BATCH_MODE, ROWS, Case, changelog, folded, session_of
 from .test_cut import CUT_ELSEWHERE as WHOLE_CUT_ELSEWHERE
 from .test_cut import folder as folder
 
@@ -75,7 +75,7 @@ def quick_cuts(case: Case) -> list[Cut]:
 def check_cuts(folder: Path, case: Case, cuts: list[Cut], tmp_path: Path, cold_operators: ColdOperators) -> None:
     """State passes through RocksDB on the sides that say so, and the answer is that of a job that is not cut."""
     rows = {"flowsql.source.batch-rows": 16}
-    session = Session(folder, case.options)
+    session = session_of(folder, case)
     table = folded(run_whole(session.graph(case.sql, 1, **rows))["collect"])
     written: set[type] = set()
     wanted: set[type] = set()
@@ -103,7 +103,7 @@ def test_every_operator_is_cut_on_rocksdb(folder: Path) -> None:
     sides: dict[type, set[tuple[str, str]]] = {}
     seen: set[type] = set()
     for case in QUICK_CASES:
-        session = Session(folder, case.options)
+        session = session_of(folder, case)
         for parallelism, _, pair in quick_cuts(case):
             before, after = (session.graph(case.sql, each) for each in parallelism)
             seen |= {type(node.spec) for vertex in after.vertices for node in vertex.operators}
@@ -136,7 +136,7 @@ def test_state_in_rocksdb_survives_every_cut(
 #: Each query with keyed state and the rows of its batches; those that ``make chaos`` takes alone.
 SIZES: Final = [
     pytest.param(
-        case, rows, id=f"{case.number}-{rows}", marks=() if (case.number + place) % 6 == 0 else pytest.mark.nightly
+        case, rows, id=f"{case.number}-{rows}", marks=() if (case.number + place) % 12 == 0 else pytest.mark.nightly
     )
     for case in QUICK_CASES
     for place, rows in enumerate(BATCH_ROWS)
@@ -147,7 +147,7 @@ SIZES: Final = [
 def test_batches_of_any_size_make_the_same_answer_on_rocksdb(
     folder: Path, case: Case, rows: int, cold_operators: ColdOperators
 ) -> None:
-    session = Session(folder, case.options)
+    session = session_of(folder, case)
     sizes = {"flowsql.source.batch-rows": rows, "flowsql.network.batch-rows": rows}
     wanted = run_whole(session.graph(case.sql, 1))["collect"]
     graph = session.graph(case.sql, 1, **sizes, **COLD)

@@ -14,6 +14,7 @@ from tests.nightly import by_night
 
 from .sql_texts import own_files, shared_files, texts_of
 
+WIDTHS = (100, 40)
 _FOLDED = re.compile(rf"(?i)\b({'|'.join(sorted(FUNCTIONS, key=len, reverse=True))})\b")
 
 _COMMENTED = re.compile(
@@ -31,13 +32,14 @@ def commented(text: str) -> list[str]:
     return [found["comment"].rstrip() for found in _COMMENTED.finditer(text) if found["comment"]]
 
 
-def check(file: Path) -> None:
+def check(file: Path, widths: tuple[int, ...] = WIDTHS) -> None:
     for text in texts_of(file):
-        for width in (100, 40):
+        wanted, comments, lines = printed(text), comments_of(text), commented(text)
+        for width in widths:
             made = format_script(text, width)
-            assert printed(made) == printed(text)
-            assert comments_of(made) == comments_of(text)
-            assert commented(made) == commented(text)
+            assert printed(made) == wanted
+            assert comments_of(made) == comments
+            assert commented(made) == lines
             assert format_script(made, width) == made
             assert not re.search(r"(?m)[ \t]$", made) or re.search(r"(?m)[ \t]$", text)
 
@@ -58,9 +60,17 @@ def test_scripts_of_this_repository(file: Path) -> None:
 
 @pytest.mark.shared
 @pytest.mark.skipif(not shared_files(), reason="the conformance suite is not beside the checkout")
-@pytest.mark.parametrize("file", shared_files(), ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_shared_scripts(file: Path) -> None:
-    check(file)
+@pytest.mark.parametrize(
+    ("file", "widths"),
+    [
+        # Each script has one width here.
+        pytest.param(file, widths, id=f"{file.parent.name}/{file.stem}-{len(widths)}", marks=marks)
+        for number, file in enumerate(shared_files())
+        for widths, marks in (((WIDTHS[number % 2],), ()), (WIDTHS, pytest.mark.nightly))
+    ],
+)
+def test_shared_scripts(file: Path, widths: tuple[int, ...]) -> None:
+    check(file, widths)
 
 
 def test_trees_are_equal_where_functions_are_in_capitals_already() -> None:
