@@ -47,6 +47,8 @@ class SourceCoordinator:
         self._enumerator = enumerator
         self._parallelism = parallelism
         self._lock = threading.Lock()
+        #: One look at a time: of two at once both would find the same splits.
+        self._looking = threading.Lock()
         self._triggered = 0
         if state is not None:
             enumerator.restore(state)
@@ -87,16 +89,17 @@ class SourceCoordinator:
     def discover(self) -> None:
         """Look for new splits and deal them out; what goes wrong is logged, and the next look tries again."""
         try:
-            found = self._enumerator.discover(self._parallelism)
-            with self._lock:
-                self._looked = True
-                if not found:
-                    return
-                for subtask, splits in enumerate(self._enumerator.assign(found, self._parallelism)):
-                    found_now = [(self._triggered, split) for split in splits]
-                    self._waiting[subtask] += found_now
-                    self._given[subtask] += found_now
-                wakes = [wake for subtask, wake in self._wakes.items() if self._waiting[subtask]]
+            with self._looking:
+                found = self._enumerator.discover(self._parallelism)
+                with self._lock:
+                    self._looked = True
+                    if not found:
+                        return
+                    for subtask, splits in enumerate(self._enumerator.assign(found, self._parallelism)):
+                        found_now = [(self._triggered, split) for split in splits]
+                        self._waiting[subtask] += found_now
+                        self._given[subtask] += found_now
+                    wakes = [wake for subtask, wake in self._wakes.items() if self._waiting[subtask]]
         except Exception:
             # As in Flink: a look that fails is no failure of the job.
             logger.exception("op=%s: looking for new splits failed", self._name)

@@ -458,9 +458,11 @@ def test_rows_in_flight_of_the_part_alone_are_put_back(tmp_path: Path) -> None:
     fails = threading.Event()
     vertices, edges = [], []
     resources: dict[str, Any] = {}
+    came = [0, 0]
 
     class Waiting(Gate):
         def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+            came[permits.index(self._permits)] += 1
             self._permits.acquire(timeout=WAIT_S)
             if self._permits is permits[1] and fails.is_set():
                 fails.clear()
@@ -486,7 +488,9 @@ def test_rows_in_flight_of_the_part_alone_are_put_back(tmp_path: Path) -> None:
     job = LocalCluster(clock).submit(graph(vertices, edges, options, **resources))
     for number in (1, 11):
         name = f"Extension-{number}-0"
-        eventually(lambda name=name: job.metrics.total("numRecordsOut", name) == 100, "all rows wait")
+        eventually(lambda name=name: job.metrics.total("numRecordsOut", name) == 100, "all rows are sent")
+    # Between two batches an operator would take the barrier.
+    eventually(lambda: came == [2, 2], "both operators wait with their second batch")
     master: Any = job.master
     eventually(
         lambda: tick(job, clock) or any(len(one.acknowledged) == 2 for one in [*master._coordinator._pending.values()]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -278,3 +280,26 @@ def test_new_splits_come_when_the_clock_says_so(store: FakeStore) -> None:
 
 def _reads(operator: Any) -> bool:
     return bool(operator.emit_next() is SourceStatus.MORE)
+
+
+def test_two_looks_at_once_find_each_split_once(store: FakeStore) -> None:
+    """The thread that looks by itself and whoever else asks for a look."""
+    play = Play(1, None, 1)
+    coordinator = play.services._sources[UID]
+    enumerator: Any = coordinator._enumerator
+    look, both = enumerator.discover, threading.Barrier(2)
+
+    def slow(parallelism: int) -> list[Split]:
+        found: list[Split] = look(parallelism)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return found
+
+    enumerator.discover = slow
+    store.splits["a"] = [(1, "a")]
+    looks = [threading.Thread(target=coordinator.discover) for _ in range(2)]
+    for one in looks:
+        one.start()
+    for one in looks:
+        one.join()
+    assert [split.id for split in coordinator.take(0, 1)] == ["a"]
