@@ -8,8 +8,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_DATA := build/demo-data
 SOURCES := flowsql grammar planner runtime connectors
-# Processes of the test run.
-WORKERS ?= 2
+# Processes of the test run: for two cores one more, as tests wait for terminals, servers and other processes a third of the time.
+WORKERS ?= 3
+# Processes of the differential fuzzer, which waits for nothing.
+FUZZERS ?= 2
 # Minutes and first seed of the differential fuzzer.
 MINUTES ?= 10
 SEED ?= 1
@@ -86,7 +88,7 @@ fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/planner/fuzz_plan.py 10000
 	$(BIN)/python tests/compute/random_expressions.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
-	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED) --processes $(WORKERS)
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED) --processes $(FUZZERS)
 
 chaos: $(VENV)/test.installed
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m nightly

@@ -216,8 +216,9 @@ def test_a_slow_sink_holds_back_what_is_before_it() -> None:
         (job,) = observer.look()
         found = {one.vertex.name.partition(" ")[0].partition("(")[0]: one for one in job.vertices}
         head = next(one for name, one in found.items() if name.startswith("Source"))
+        last = found[max(found, key=lambda name: found[name].vertex.id)]
         is_held_back = head.mean is not None and head.mean.back_pressured > 990
-        return found if is_held_back else None
+        return found if is_held_back and last.mean is not None and last.mean.busy > 900 else None
 
     try:
         found = eventually(shares, "the source is back-pressured")
@@ -228,7 +229,6 @@ def test_a_slow_sink_holds_back_what_is_before_it() -> None:
                 assert one.busy + one.idle + one.back_pressured == pytest.approx(1000, abs=1)
         last = found[max(found, key=lambda name: found[name].vertex.id)]
         assert last.mean.back_pressured < 10
-        assert last.mean.busy > 900
         # A wait that has not ended counts.
         assert max(task.values()["backPressuredTimeMsPerSecond"] for task in job.metrics.tasks) > 0
     finally:
