@@ -129,6 +129,11 @@ class Cluster:
         committed = self._given.get("isolation.level") == "read_committed"
         return ck.IsolationLevel.READ_COMMITTED if committed else ck.IsolationLevel.READ_UNCOMMITTED
 
+    @property
+    def partitioner(self) -> str:
+        """``partitioner`` of writers: how the client library chooses partitions."""
+        return str(self._properties.get("partitioner", _WRITES["partitioner"]))
+
     def consumer(self, more: Mapping[str, object] | None = None) -> Any:
         """A consumer without partitions, for questions."""
         return self._client(ck.Consumer, self._reads(), _ONLY_PRODUCERS, more or {})

@@ -180,6 +180,11 @@ class NativeProducer:
         self._client.raise_error(self._library.rd_kafka_commit_transaction(self._handle, int(seconds * 1000)))
         self._in_transaction = False
 
+    def abort_transaction(self, seconds: float) -> None:
+        """Nothing of it."""
+        self._client.raise_error(self._library.rd_kafka_abort_transaction(self._handle, int(seconds * 1000)))
+        self._in_transaction = False
+
 
 def topics_of(records: Records, usual: str | None) -> tuple[list[str], Int64s]:
     """The topics of records, and which of them each record has; one place alone: all have it.

@@ -54,11 +54,18 @@ class RecordProducer:
         self._questions: Questions | None = None
         self.client = cluster.producer(self._give_up, more)
 
-    def write(self, records: Records, context: WriterContext | None = None, subtask: int | None = None) -> None:
+    def write(
+        self,
+        records: Records,
+        context: WriterContext | None = None,
+        subtask: int | None = None,
+        turn: int | None = None,
+    ) -> None:
         """Hand records to the client, which sends them by and by.
 
         Args:
             subtask: whose they are, where it is not this producer's.
+            turn: decides where records go that may go anywhere; with the same one they go there again.
 
         Raises:
             ConnectorError: records that were handed over before were not delivered.
@@ -66,7 +73,7 @@ class RecordProducer:
         self.check()
         owner = self._subtask if subtask is None else subtask
         try:
-            self.client.send(records, self._topic, self._partitions(records, owner), self._make_room)
+            self.client.send(records, self._topic, self._partitions(records, owner, turn), self._make_room)
         except RefusedRecordError as refused:
             raise self._refusal(refused.topic, refused.error) from refused
         if context is not None:
@@ -120,13 +127,21 @@ class RecordProducer:
             self._questions = self._cluster.questions_of_writers()
         return self._questions
 
-    def _partitions(self, records: Records, owner: int) -> npt.NDArray[np.int64]:
-        if self._partitioner not in ("fixed", "round-robin"):
+    def _partitions(self, records: Records, owner: int, turn: int | None) -> npt.NDArray[np.int64]:
+        match self._partitioner:
+            case "fixed":
+                return owner % self._sizes_of(records)
+            case "round-robin":
+                first = self._turn if turn is None else turn
+                return (first + np.arange(records.count)) % self._sizes_of(records)
+        if turn is None or not self._cluster.partitioner.endswith("random"):
             return np.array([_ANY], np.int64)
-        sizes = self._sizes_of(records)
-        if self._partitioner == "fixed":
-            return owner % sizes
-        return (self._turn + np.arange(records.count)) % sizes
+        # Here the library would draw.
+        if records.keys is None or self._cluster.partitioner == "random":
+            return turn % self._sizes_of(records)
+        if not records.keys.null_count:
+            return np.array([_ANY], np.int64)
+        return np.where(np.asarray(records.keys.is_null()), turn % self._sizes_of(records), _ANY)
 
     def _sizes_of(self, records: Records) -> npt.NDArray[np.int64]:
         """How many partitions the topic of each record has."""

@@ -8,10 +8,13 @@ after a crash reads that mark and writes only what is missing. ADR 034.
 from __future__ import annotations
 
 import io
+import logging
 import queue
 import secrets
 import threading
 import time
+import zlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import confluent_kafka as ck
@@ -25,6 +28,11 @@ from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ConnectorError
 
+logger = logging.getLogger(__name__)
+
+#: The id of a committable, whose rows it holds (None: anybody's), and they.
+_Unpacked = tuple[str, int | None, list[Records]]
+
 #: A topic that every cluster has.
 _OFFSETS: Final = "__consumer_offsets"
 _ID_BYTES: Final = 6
@@ -37,8 +45,10 @@ _MARK_S: Final = 10.0
 _LOOK_S: Final = 0.1
 #: How long a client may take to get the transactions, seconds.
 _BEGIN_S: Final = 5.0
-#: How long the marks are asked for where they are known, seconds.
-_KNOWN_S: Final = 5.0
+#: How long brokers may take to tell a mark that a transaction has, seconds.
+_SETTLED_S: Final = 5.0
+#: How long one question for a mark waits, seconds.
+_ASK_S: Final = 1.0
 #: How often a transaction is begun before the job fails.
 _ATTEMPTS: Final = 3
 
@@ -86,8 +96,6 @@ class TransactionCommitter(Committer):
         self._group: Any = None
         #: Ids of the committables of the last transactions, the newest at the end.
         self._done: list[str] = []
-        #: Whether these are all: the end of no transaction of this object is in doubt.
-        self._knows = False
 
     def commit(self, committables: list[Committable], end_of_input: bool) -> None:
         """All of them that no transaction holds yet.
@@ -95,34 +103,36 @@ class TransactionCommitter(Committer):
         Raises:
             ConnectorError: the brokers refuse, or do not answer; then it is not known whether they are written.
         """
-        if self._producer is not None and self._interrupted(self._producer):
-            self._close()
-        # Also without rows: a job that died but goes on somewhere must not commit any more.
-        producer = self._opened()
         unpacked = [_unpacked(committable) for committable in committables]
         for attempt in range(1, _ATTEMPTS + 1):
-            new = [one for one in unpacked if one[0] not in self._done]
-            if not new:
-                break
             try:
-                self._write(producer, new)
+                self._commit(unpacked)
+                break
             except ck.KafkaException as error:
                 # Whether the transaction was committed is seen by its mark, which a new producer reads first.
                 self._close()
                 found = error.args[0]
                 if attempt == _ATTEMPTS or not (passes(found) or found.txn_requires_abort()):
                     raise self._cluster.failure("did not take a transaction", found) from error
-                producer = self._opened()
         if end_of_input:
             self._close()
 
-    def _opened(self) -> RecordProducer:
+    def _commit(self, unpacked: Sequence[_Unpacked]) -> None:
+        if self._producer is not None and self._interrupted(self._producer):
+            self._close()
+        # Also without rows: a job that died but goes on somewhere must not commit any more.
+        producer = self._opened(unpacked)
+        new = [one for one in unpacked if one[0] not in self._done]
+        if new:
+            self._write(producer, new)
+
+    def _opened(self, unpacked: Sequence[_Unpacked]) -> RecordProducer:
         """The producer; whoever else has its transactions is shut out, and what they had begun is aborted."""
         if self._producer is None:
             producer = self._begun()
-            self._producer, self._group = producer, self._consumer("read_committed")
+            self._producer, self._group = producer, self._consumer()
             try:
-                self._done, self._knows = self._marked(), True
+                self._done = self._marked(producer, unpacked)
             except BaseException:
                 # Nothing is written by a producer that does not know what is written already.
                 self._close()
@@ -152,42 +162,58 @@ class TransactionCommitter(Committer):
         producer.serve()
         return self._cluster.take_outage()
 
-    def _consumer(self, isolation: str) -> Any:
-        return self._cluster.consumer({"group.id": self._prefix + _SUFFIX, "isolation.level": isolation})
+    def _consumer(self) -> Any:
+        group = self._prefix + _SUFFIX
+        # Behind a transaction's end the mark is not there for some milliseconds.
+        more = {"group.id": group, "isolation.level": "read_committed", "retry.backoff.ms": 5}
+        return self._cluster.consumer(more)
 
-    def _marked(self) -> list[str]:
+    def _marked(self, producer: RecordProducer, unpacked: Sequence[_Unpacked]) -> list[str]:
         """What the last transaction says that is written.
 
-        A broker that is killed while a transaction is open may lose how the one before ended: it tells the mark of that
-        one to nobody then, until the next one ends (Kafka 4.3). Where this object has seen that end it goes on, if no
-        other mark is there meanwhile.
+        A broker that starts again may forget how a transaction ended that it had acknowledged (Kafka 4.3, ADR 034): its
+        rows and its mark wait then, and share the fate of what the producer writes next into their partitions. That
+        can only be a transaction of these rows, as one is left behind when its mark was told. They are written into
+        the same partitions again, and taken back together with what waits there.
         """
         try:
-            return self._told(self._group, _KNOWN_S if self._knows else None)
-        except ConnectorError:
-            if not self._knows:
+            return self._told(_SETTLED_S if unpacked else None)
+        except ConnectorError as error:
+            cause = error.__cause__
+            if not unpacked or not isinstance(cause, ck.KafkaException) or not passes(cause.args[0]):
                 raise
-            consumer = self._consumer("read_uncommitted")
-            try:
-                # Not what open transactions say, in spite of the name.
-                older = self._told(consumer, None)
-            finally:
-                consumer.close()
-            if older and older[-1] not in self._done:
-                raise
-            return self._done
+        logger.warning("a transaction of '%s' has no end: its rows are taken back and written again", self._prefix)
+        self._fill(producer, unpacked, [])
+        self._cluster.ask("the end of a transaction", producer.client.abort_transaction, producer.client.poll)
+        return self._told(None)
 
-    def _told(self, group: Any, timeout_s: float | None) -> list[str]:
-        asked = [ck.TopicPartition(self._marked_topic, 0)]
-        (told,) = self._cluster.ask(
-            "what is committed", lambda s: group.committed(asked, timeout=s), group.poll, timeout_s
-        )
+    def _told(self, timeout_s: float | None) -> list[str]:
+        return self._cluster.ask("what is committed", self._ask, self._group.poll, timeout_s)
+
+    def _ask(self, seconds: float) -> list[str]:
+        (told,) = self._group.committed([ck.TopicPartition(self._marked_topic, 0)], timeout=seconds)
         return list(orjson.loads(told.metadata)) if told.offset >= 0 and told.metadata else []
 
-    def _write(self, producer: RecordProducer, new: list[tuple[str, int | None, list[Records]]]) -> None:
+    def _write(self, producer: RecordProducer, new: Sequence[_Unpacked]) -> None:
+        client = producer.client
+        done = self._fill(producer, new, self._done)
+        try:
+            self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
+            self._settle(producer, done[-1])
+        except ConnectorError:
+            self._close()
+            raise
+        self._done = done
+
+    def _fill(self, producer: RecordProducer, new: Sequence[_Unpacked], before: list[str]) -> list[str]:
+        """Begin a transaction with rows and their mark, which is returned.
+
+        Args:
+            before: the mark of the transaction before.
+        """
         client = producer.client
         ids = [one for one, _, _ in new]
-        done = self._done + ids
+        done = before + ids
         while len(orjson.dumps(done)) > _MARK_BYTES and len(done) > len(ids):
             done.pop(0)
         if len(orjson.dumps(done)) > _MARK_BYTES:
@@ -198,19 +224,38 @@ class TransactionCommitter(Committer):
             )
         try:
             client.begin_transaction()
-            for _, subtask, parts in new:
+            for name, subtask, parts in new:
+                # Written again, rows go where they went before.
+                turn = zlib.crc32(name.encode())
                 for records in parts:
-                    producer.write(records, subtask=subtask)
+                    producer.write(records, subtask=subtask, turn=turn)
+                    turn += records.count
             producer.flush()
         except ConnectorError:
             self._close()
             raise
         if self._interrupted(producer):
             raise _lost("brokers went away")
-        self._knows = False
         self._send_mark(producer, len(done), orjson.dumps(done))
-        self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
-        self._done, self._knows = done, True
+        return done
+
+    def _settle(self, producer: RecordProducer, newest: str) -> None:
+        """Wait until brokers tell the mark of the transaction that has ended: from then on they do not forget its end.
+
+        Raises:
+            KafkaException: it is not known whether the transaction has ended.
+        """
+        deadline = time.monotonic() + _SETTLED_S
+        while True:
+            try:
+                told = self._ask(_ASK_S)
+            except ck.KafkaException as error:
+                if time.monotonic() > deadline or not passes(error.args[0]) or self._interrupted(producer):
+                    raise _lost("the end of a transaction was not told") from error
+            else:
+                if newest not in told:
+                    raise _lost("the end of a transaction was forgotten")
+                return
 
     def _send_mark(self, producer: RecordProducer, offset: int, mark: bytes) -> None:
         """Add the mark to the transaction, within a time that is kept here.
@@ -275,7 +320,7 @@ def _packed(name: str, subtask: int | None, batches: list[Any]) -> Committable:
     return Committable(sink.getvalue())
 
 
-def _unpacked(committable: Committable) -> tuple[str, int | None, list[Records]]:
+def _unpacked(committable: Committable) -> _Unpacked:
     data = committable.data
     stop = 4 + int.from_bytes(data[:4], "big")
     name, subtask = orjson.loads(data[4:stop])

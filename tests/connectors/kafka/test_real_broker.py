@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
+import signal
 import tempfile
 import threading
 import time
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from flowsql_connectors.kafka.native_producer import NativeProducer
 from flowsql_connectors.kafka.producer import RecordProducer
 from flowsql_core.errors import ConnectorError
 from tests.connectors.kafka.broker import PARTITIONS, Broker, real_broker
@@ -201,6 +204,66 @@ def test_a_broker_that_dies_before_the_mark_loses_nothing(
         insert.end()
         assert back, "the broker was never killed"
         assert [value for _, value in contents(broker, topic)] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    finally:
+        for timer in back:
+            timer.join()
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "more", "dies_too"),
+    [
+        pytest.param("fixed", {}, False, id="goes on"),
+        pytest.param("fixed", {}, True, id="starts again"),
+        pytest.param("round-robin", {}, False, id="in turn"),
+        pytest.param("default", {}, True, id="anywhere"),
+        pytest.param("default", {"key.format": "json", "key.fields": "a"}, False, id="by key"),
+    ],
+)
+def test_a_broker_that_forgets_the_end_of_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioner: str, more: dict[str, str], dies_too: bool
+) -> None:
+    """It is killed before it wrote the end that it had acknowledged (Kafka 4.3 does not make up for that)."""
+    if not SCRIPTS.exists():
+        pytest.skip("needs the scripts that start servers")
+    server = Server("kafka", tmp_path / "kafka", dies=True)
+    pid = int((tmp_path / "kafka" / "pid").read_text().split()[0])
+    back: list[threading.Timer] = []
+    commit = NativeProducer.commit_transaction
+
+    class Dead(BaseException):
+        pass
+
+    def commit_and_die(self: NativeProducer, seconds: float) -> None:
+        commit(self, seconds)
+        if not back:
+            os.kill(pid, signal.SIGKILL)
+            back.append(threading.Timer(1.0, server.start))
+            back[0].start()
+            if dies_too:
+                raise Dead
+
+    try:
+        broker = real_broker(server.env["KAFKA"])
+        topic = broker.made_topic("forgotten")
+        table = transactional(broker, topic, partitioner, **more)
+        insert = Insert(table)
+        assert insert.committer is not None
+        insert.write([1])
+        insert.committer.commit(insert.writer.prepare_commit(), end_of_input=False)
+        monkeypatch.setattr(NativeProducer, "commit_transaction", commit_and_die)
+        insert.write([2], [3])
+        prepared = insert.writer.prepare_commit()
+        try:
+            insert.committer.commit(prepared, end_of_input=False)
+        except Dead:
+            insert = Insert(table)
+            assert insert.committer is not None
+            insert.committer.commit(prepared, end_of_input=False)
+        insert.write([4])
+        insert.end()
+        assert back, "the broker was never killed"
+        assert sorted(value for _, value in contents(broker, topic)) == [b'{"a":%d}' % a for a in (1, 2, 3, 4)]
     finally:
         for timer in back:
             timer.join()

@@ -254,11 +254,9 @@ def test_rows_name_topics_that_a_pattern_matches(broker: Broker, exactly_once: b
         other.writer.close()
 
 
-def transactional(broker: Broker, topic: str) -> TableSpec:
-    return _table(
-        broker, "a INT", topic,
-        {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": topic, "sink.partitioner": "fixed"},
-    )  # fmt: skip
+def transactional(broker: Broker, topic: str, partitioner: str = "fixed", **more: str) -> TableSpec:
+    given = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": topic}
+    return _table(broker, "a INT", topic, {**given, "sink.partitioner": partitioner, **more})
 
 
 def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
