@@ -174,7 +174,12 @@ def newest(folder: Path) -> Path | None:
 
 def published(folder: Path) -> set[Path]:
     """The ``_metadata`` of all complete checkpoints."""
-    return set((folder / "checkpoints").glob("*/chk-*/_metadata"))
+    while True:
+        try:
+            return set((folder / "checkpoints").glob("*/chk-*/_metadata"))
+        except FileNotFoundError:
+            # A job that ends removes its folder while this one looks through it.
+            continue
 
 
 @dataclass(frozen=True)
