@@ -65,7 +65,8 @@ class RecordProducer:
 
         Args:
             subtask: whose they are, where it is not this producer's.
-            turn: decides where records go that may go anywhere; with the same one they go there again.
+            turn: number of the first of the records that may go anywhere, which take partitions in turn: with the same
+                number they go to the same partitions again. None: this producer's own, or the library draws.
 
         Raises:
             ConnectorError: records that were handed over before were not delivered.
@@ -132,16 +133,19 @@ class RecordProducer:
             case "fixed":
                 return owner % self._sizes_of(records)
             case "round-robin":
-                first = self._turn if turn is None else turn
-                return (first + np.arange(records.count)) % self._sizes_of(records)
+                return self._in_turn(records, self._turn if turn is None else turn)
         if turn is None or not self._cluster.partitioner.endswith("random"):
             return np.array([_ANY], np.int64)
-        # Here the library would draw.
+        # The library would draw partitions: for all records, or for those without a key.
         if records.keys is None or self._cluster.partitioner == "random":
-            return turn % self._sizes_of(records)
+            return self._in_turn(records, turn)
         if not records.keys.null_count:
             return np.array([_ANY], np.int64)
-        return np.where(np.asarray(records.keys.is_null()), turn % self._sizes_of(records), _ANY)
+        return np.where(np.asarray(records.keys.is_null()), self._in_turn(records, turn), _ANY)
+
+    def _in_turn(self, records: Records, first: int) -> npt.NDArray[np.int64]:
+        partitions: npt.NDArray[np.int64] = (first + np.arange(records.count)) % self._sizes_of(records)
+        return partitions
 
     def _sizes_of(self, records: Records) -> npt.NDArray[np.int64]:
         """How many partitions the topic of each record has."""

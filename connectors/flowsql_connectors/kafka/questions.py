@@ -28,6 +28,7 @@ class Questions:
     """Questions to a cluster, by one client: a new one waits for its connection first.
 
     All methods raise a ConnectorError where the cluster does not answer within ``properties.default.api.timeout.ms``.
+
     Args:
         client: of the Python client, one that has ``list_topics``.
     """

@@ -47,8 +47,6 @@ _LOOK_S: Final = 0.1
 _BEGIN_S: Final = 5.0
 #: How long brokers may take to tell a mark that a transaction has, seconds.
 _SETTLED_S: Final = 5.0
-#: How long one question for a mark waits, seconds.
-_ASK_S: Final = 1.0
 #: How often a transaction is begun before the job fails.
 _ATTEMPTS: Final = 3
 
@@ -171,10 +169,10 @@ class TransactionCommitter(Committer):
     def _marked(self, producer: RecordProducer, unpacked: Sequence[_Unpacked]) -> list[str]:
         """What the last transaction says that is written.
 
-        A broker that starts again may forget how a transaction ended that it had acknowledged (Kafka 4.3, ADR 034): its
-        rows and its mark wait then, and share the fate of what the producer writes next into their partitions. That
-        can only be a transaction of these rows, as one is left behind when its mark was told. They are written into
-        the same partitions again, and taken back together with what waits there.
+        A broker that starts again may forget that it acknowledged the end of a transaction (Kafka 4.3, ADR 034). Then
+        nobody is told the mark, and the rows of that transaction are committed or aborted together with what this
+        producer writes next into the same partitions. They are among the rows given here, because a commit returns
+        only once its mark is told. So these are written to the same partitions again, and this transaction is aborted.
         """
         try:
             return self._told(_SETTLED_S if unpacked else None)
@@ -199,10 +197,10 @@ class TransactionCommitter(Committer):
         done = self._fill(producer, new, self._done)
         try:
             self._cluster.ask("the end of a transaction", client.commit_transaction, client.poll)
-            self._settle(producer, done[-1])
         except ConnectorError:
             self._close()
             raise
+        self._settle(done[-1])
         self._done = done
 
     def _fill(self, producer: RecordProducer, new: Sequence[_Unpacked], before: list[str]) -> list[str]:
@@ -239,23 +237,18 @@ class TransactionCommitter(Committer):
         self._send_mark(producer, len(done), orjson.dumps(done))
         return done
 
-    def _settle(self, producer: RecordProducer, newest: str) -> None:
+    def _settle(self, newest: str) -> None:
         """Wait until brokers tell the mark of the transaction that has ended: from then on they do not forget its end.
 
         Raises:
             KafkaException: it is not known whether the transaction has ended.
         """
-        deadline = time.monotonic() + _SETTLED_S
-        while True:
-            try:
-                told = self._ask(_ASK_S)
-            except ck.KafkaException as error:
-                if time.monotonic() > deadline or not passes(error.args[0]) or self._interrupted(producer):
-                    raise _lost("the end of a transaction was not told") from error
-            else:
-                if newest not in told:
-                    raise _lost("the end of a transaction was forgotten")
-                return
+        try:
+            told = self._told(_SETTLED_S)
+        except ConnectorError as error:
+            raise _lost("the end of a transaction was not told") from error
+        if newest not in told:
+            raise _lost("the end of a transaction was forgotten")
 
     def _send_mark(self, producer: RecordProducer, offset: int, mark: bytes) -> None:
         """Add the mark to the transaction, within a time that is kept here.

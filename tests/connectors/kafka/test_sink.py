@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -257,6 +258,27 @@ def test_rows_name_topics_that_a_pattern_matches(broker: Broker, exactly_once: b
 def transactional(broker: Broker, topic: str, partitioner: str = "fixed", **more: str) -> TableSpec:
     given = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": topic}
     return _table(broker, "a INT", topic, {**given, "sink.partitioner": partitioner, **more})
+
+
+def test_rows_without_a_key_take_partitions_in_turn(broker: Broker) -> None:
+    """From one on that follows from the committable's id: written again they go where they went before."""
+    table = transactional(broker, broker.topic(), "default")
+    insert = Insert(table)
+    insert.write(*([a] for a in range(4 * PARTITIONS)))
+    insert.write(*([a] for a in range(4 * PARTITIONS, 8 * PARTITIONS)))
+    prepared = insert.writer.prepare_commit()
+    found = []
+    for _ in range(2):
+        # The mock forgets marks: a second committer writes once more.
+        before = len(broker.read(table.option("topic")))
+        committer = Insert(table).committer
+        assert committer is not None
+        committer.commit(prepared, end_of_input=True)
+        read = broker.read(table.option("topic"))
+        assert len(read) == before + 8 * PARTITIONS
+        found.append(Counter((message.value(), message.partition()) for message in read))
+    assert set(Counter(partition for _, partition in found[0]).values()) == {8}
+    assert {key: 2 * times for key, times in found[0].items()} == found[1]
 
 
 def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
