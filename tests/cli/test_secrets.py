@@ -22,6 +22,7 @@ from flowsql.table import DataTypes, EnvironmentSettings, Schema, TableDescripto
 from flowsql_core.catalog import CatalogTable
 from flowsql_core.config import Configuration
 from flowsql_core.graph.specs import TableSpec
+from tests.changing_folders import files_below
 
 NOWHERE = "127.0.0.1:1"
 UNREACHABLE = {
@@ -420,10 +421,10 @@ def test_snapshots(secret: tuple[str, str], told: Told, tmp_path: Path) -> None:
     job = made.execute_sql("INSERT INTO o SELECT MOD(a, 5), COUNT(*) FROM g GROUP BY MOD(a, 5)").get_job_client()
     assert job is not None
     end = time.monotonic() + 60
-    while not any(tmp_path.rglob("_metadata")) and time.monotonic() < end:
+    while not files_below(tmp_path, "_metadata") and time.monotonic() < end:
         time.sleep(0.01)
     job.trigger_savepoint(str(tmp_path / "savepoint")).result()
     job.cancel().result()
-    assert len({path.parent.parent for path in tmp_path.rglob("_metadata")}) == 2
+    assert len({path.parent.parent for path in files_below(tmp_path, "_metadata")}) == 2
     told.lacks(value)
     unsaid_in_files(tmp_path, value)

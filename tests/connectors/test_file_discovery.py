@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,35 @@ def test_a_scan_that_looks_for_files_does_not_end(tmp_path: Path) -> None:
 def test_an_interval_is_above_zero(tmp_path: Path) -> None:
     with pytest.raises(BindError, match="must be greater than 0"):
         source_of(files_table("a INT", tmp_path, "csv", source__monitor_interval="0 s"))
+
+
+def test_a_link_to_nothing_is_no_file(tmp_path: Path) -> None:
+    enumerator = _enumerator(_table(tmp_path))
+    _write(tmp_path / "t" / "first", 1)
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "nowhere")
+    assert _found(enumerator) == [["first"]]
+
+
+def test_files_and_folders_may_go_while_they_are_listed(tmp_path: Path) -> None:
+    """As those of a writer that compacts, or overwrites partitions."""
+    enumerator, ended = _enumerator(_table(tmp_path)), threading.Event()
+    _write(tmp_path / "t" / "kept", 1)
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            for number in range(20):
+                _write(tmp_path / "t" / f"k={number}" / "part", number)
+            for number in range(20):
+                shutil.rmtree(tmp_path / "t" / f"k={number}")
+
+    writer = threading.Thread(target=come_and_go)
+    writer.start()
+    try:
+        looks = [_found(enumerator) for _ in range(200)]
+    finally:
+        ended.set()
+        writer.join()
+    assert sum(share.count("kept") for look in looks for share in look) == 1
 
 
 def test_new_files_are_found_and_each_path_is_read_once(tmp_path: Path) -> None:

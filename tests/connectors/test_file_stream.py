@@ -17,6 +17,7 @@ from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 from flowsql_runtime.cluster.local import LocalCluster
+from tests.changing_folders import files_below
 from tests.runtime.checkpoint.job_bench import AT_ONCE, WAIT_S, eventually
 from tests.sql.test_cut import Session
 
@@ -85,7 +86,7 @@ class Stream:
         )
 
     def start(self, parallelism: int, **options: str) -> Job:
-        found = sorted(self._checkpoints.rglob("_metadata"), key=lambda path: path.stat().st_mtime_ns)
+        found = sorted(files_below(self._checkpoints, "_metadata"), key=lambda path: path.stat().st_mtime_ns)
         if found:
             options["execution.state-recovery.path"] = str(found[-1].parent)
         return LocalCluster(self.clock).submit(self.graph(parallelism, **options))
@@ -102,7 +103,7 @@ class Stream:
         return list(self._out.rglob(".*"))
 
     def marked(self) -> list[Path]:
-        return list(self._out.rglob("_SUCCESS"))
+        return files_below(self._out, "_SUCCESS")
 
 
 FORMATS = pytest.mark.parametrize(

@@ -81,8 +81,9 @@ def find_files(
     """All visible files under a path, sorted by path.
 
     ``path`` is a file, a folder (read with its sub-folders) or a glob. Names that start with ``.`` or ``_`` are hidden,
-    as in Flink; a partition folder ``key=value`` gives its value to the files below. ``settings`` of the job or session
-    tell how remote files are reached.
+    as in Flink; a partition folder ``key=value`` gives its value to the files below. What a writer takes away while its
+    folder is listed is left out, as is a link to nothing. ``settings`` of the job or session tell how remote files are
+    reached.
 
     Raises:
         ConnectorError: nothing is there, or it may not be read.
@@ -103,7 +104,7 @@ def find_files(
     for start in roots:
         for file in _walk(start, is_root=True):
             if pattern is None or pattern.fullmatch(os.path.abspath(file)):
-                found.append(_stat(file, partition_keys, default_name))
+                found += _stat(file, partition_keys, default_name)
     return sorted(found, key=lambda file: file.path)
 
 
@@ -136,21 +137,26 @@ def _walk(path: str, is_root: bool) -> Iterator[str]:
         return
     try:
         names = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise unreadable(path, error) from error
     for inner in names:
         yield from _walk(os.path.join(path, inner), is_root=False)
 
 
-def _stat(path: str, partition_keys: tuple[str, ...], default_name: str) -> FoundFile:
+def _stat(path: str, partition_keys: tuple[str, ...], default_name: str) -> list[FoundFile]:
+    """The file; none where it is gone."""
     try:
         status = os.stat(path)
+    except FileNotFoundError:
+        return []
     except OSError as error:
         raise unreadable(path, error) from error
     partition: tuple[str | None, ...] = ()
     if partition_keys:
         partition = _partition_of(path, partition_keys, default_name)
-    return FoundFile(path, status.st_size, int(status.st_mtime * 1000), partition)
+    return [FoundFile(path, status.st_size, int(status.st_mtime * 1000), partition)]
 
 
 def _partition_of(path: str, keys: tuple[str, ...], default_name: str) -> tuple[str | None, ...]:

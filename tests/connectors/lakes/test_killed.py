@@ -12,6 +12,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests.changing_folders import files_below
+
 from .lake import KINDS, Lake
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,7 +67,7 @@ def _run(lake: Lake, kills: int, into: str = APPENDS) -> int:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in FOLDERS)}
     draw, killed = random.Random(7), 0
     while True:
-        before = set(checkpoints.rglob("_metadata"))
+        before = set(files_below(checkpoints, "_metadata"))
         if before:
             options["execution.state-recovery.path"] = f"file://{checkpoints}"
         command = [sys.executable, "-m", "flowsql.cli"]
@@ -74,7 +76,7 @@ def _run(lake: Lake, kills: int, into: str = APPENDS) -> int:
         log = lake.folder / f"log-{killed}"
         with log.open("w") as file:
             job = subprocess.Popen([*command, "-f", str(script)], env=environment, stdout=file, stderr=file)
-            while killed < kills and job.poll() is None and not set(checkpoints.rglob("_metadata")) - before:
+            while killed < kills and job.poll() is None and not set(files_below(checkpoints, "_metadata")) - before:
                 time.sleep(0.01)
             try:
                 job.wait(None if killed >= kills else draw.uniform(0, 0.5))
