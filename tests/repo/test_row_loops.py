@@ -144,7 +144,6 @@ ALLOWED: Final = {
     "flowsql_connectors/sse:_Events.send": "over rows: an event is a text of its own",
     "flowsql_connectors/webhook:_Handler._messages": "over the lines of a request",
     "flowsql_connectors/websocket:_WebsocketOutlet.send": "over rows: the client library takes a message each",
-    "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
     "flowsql_connectors/kafka/encode:RecordEncoder._check_topics": "over names of topics, each once a batch",
     "flowsql_connectors/kafka/bad_records:TopicLetters.write": CLIENT,
     "flowsql_connectors/dead_letters:read_letters": "over bad records that an earlier reader met, too",

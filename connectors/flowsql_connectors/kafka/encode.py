@@ -138,13 +138,9 @@ class RecordEncoder:
                     self._check_topics(column)
                     records = replace(records, topics=column)
                 case "timestamp":
-                    if pc.any(pc.less(column.cast(pa.int64()), 0)).as_py():
-                        raise ExecutionError(
-                            "kafka-timestamp", "Kafka has no timestamps before 1970, and a row has one."
-                        )
-                    records = replace(records, timestamps=column.cast(pa.timestamp("ms")).cast(pa.int64()))
+                    records = replace(records, timestamps=_checked_times(column))
                 case "headers":
-                    records = replace(records, headers=column)
+                    records = replace(records, headers=_with_values(column))
         return records
 
     def _check_topics(self, column: Any) -> None:
@@ -167,3 +163,31 @@ class RecordEncoder:
                 f"The topic of the sink record is not valid. Expected topic to be in: [{', '.join(self._topics)}] but "
                 f"was: {name}",
             )
+
+
+def _checked_times(column: Any) -> Any:
+    """Milliseconds since 1970."""
+    times = column.cast(pa.timestamp("ms")).cast(pa.int64())
+    if pc.any(pc.less(times, 0)).as_py():
+        raise ExecutionError("kafka-timestamp", "Kafka has no timestamps before 1970, and a row has one.")
+    if pc.any(pc.equal(times, 0)).as_py():
+        raise ExecutionError(
+            "kafka-timestamp",
+            "The timestamp 1970-01-01 00:00:00.000 of a row cannot be written: the client library takes it for none, "
+            "and would write the current time.",
+            hint="NULL writes the current time",
+        )
+    return times
+
+
+def _with_values(headers: Any) -> Any:
+    """Without the headers whose value is NULL, which Flink does not write."""
+    if not headers.items.null_count:
+        return headers
+    kept = np.asarray(headers.items.is_valid())
+    before = np.concatenate([[0], np.cumsum(kept)])
+    ends = pa.array(
+        before[np.asarray(headers.offsets)], pa.int32(), mask=np.append(np.asarray(headers.is_null()), False)
+    )
+    entries = pa.array(kept)
+    return pa.MapArray.from_arrays(ends, headers.keys.filter(entries), headers.items.filter(entries))

@@ -120,9 +120,20 @@ DEAD_LETTER_TOPIC: ConnectorOption[str | None] = ConnectorOption(
     "on-error.dead-letter.topic", optional(str), None, "FlowSQL: topic of the records that could not be read."
 )
 
+
+def _partitioner(text: str) -> str:
+    """One of Flink's three words, which stand in lower case there."""
+    if text not in ("default", "fixed", "round-robin"):
+        raise ValueError(
+            f"'{text}' would be a Java class in Flink (ClassNotFoundException here). Supported values are [default, "
+            "fixed, round-robin]."
+        )
+    return text
+
+
 PARTITIONER = ConnectorOption(
     "sink.partitioner",
-    parse_choice("default", "fixed", "round-robin"),
+    _partitioner,
     "default",
     "Which partition a row goes to: by its key as Kafka's own clients do, one for each subtask, or all in turn.",
 )
@@ -134,6 +145,12 @@ GUARANTEE = ConnectorOption(
 )
 TRANSACTION_PREFIX: ConnectorOption[str | None] = ConnectorOption(
     "sink.transactional-id-prefix", optional(str), None, "Name of the sink's transactions, which no other sink has."
+)
+TRANSACTION_NAMING = ConnectorOption(
+    "sink.transaction-naming-strategy",
+    parse_choice("INCREMENTING", "POOLING"),
+    "INCREMENTING",
+    "How Flink names transactions; FlowSQL's have one name either way, the prefix.",
 )
 FLUSH_ROWS: ConnectorOption[int] = ConnectorOption(
     "sink.buffer-flush.max-rows", parse_natural, 0, "Keys' newest rows are held back until there are so many rows."
@@ -156,7 +173,7 @@ _SCAN: Final = (
 )
 _FORMATS: Final = (KEY_FORMAT, KEY_PREFIX, VALUE_FORMAT, FIELDS_INCLUDE)
 _TOPICS: Final = (TOPIC, TOPIC_PATTERN)
-_SINK: Final = (SINK_PARALLELISM, GUARANTEE, TRANSACTION_PREFIX)
+_SINK: Final = (SINK_PARALLELISM, GUARANTEE, TRANSACTION_PREFIX, TRANSACTION_NAMING)
 
 KAFKA: Final = OptionSet(
     required=(SERVERS,),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -90,10 +91,21 @@ def record_format(values: OptionValues, table: TableSpec, keyed: bool) -> Record
     if not values.has(KEY_FORMAT):
         return made
     prefix = values.get(KEY_PREFIX)
-    key_columns = tuple(
-        Column(table.columns[place].name.removeprefix(prefix), table.columns[place].type) for place in key
-    )
+    names = _apart([table.columns[place].name.removeprefix(prefix) for place in key])
+    key_columns = tuple(Column(name, table.columns[place].type) for name, place in zip(names, key, strict=True))
     return replace(made, key_format=_made(KEY_FORMAT, values, table, key_columns), key=key, key_columns=key_columns)
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """The names; one that is there again gets a number, as in Flink (``DataTypeUtils.projectRow``)."""
+    found: list[str] = []
+    numbers = itertools.count()
+    for name in names:
+        unique = name
+        while unique in found:
+            unique = f"{name}_${next(numbers)}"
+        found.append(unique)
+    return found
 
 
 def _made(option: ConnectorOption[str | None], values: OptionValues, table: TableSpec, columns: Schema) -> FileFormat:

@@ -459,12 +459,21 @@ class Match:
 
 
 @record
+class WrittenMetadata:
+    """A column of a table that goes into the metadata ``key`` of its connector, in the connector's type."""
+
+    key: str
+    column: str
+    type: LogicalType
+
+
+@record
 class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 
     ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``). ``on_conflict``: the
     action of ON CONFLICT DO, if written. ``target_columns``: indexes of the columns that the statement lists.
-    ``expectations``: of the table. ``metadata``: keys of the columns behind the physical ones.
+    ``expectations``: of the table. ``metadata``: the columns behind the physical ones.
     """
 
     input: Rel
@@ -477,7 +486,7 @@ class Sink:
     on_conflict: str | None = None
     target_columns: tuple[int, ...] = ()
     expectations: tuple[Expectation, ...] = ()
-    metadata: tuple[str, ...] = ()
+    metadata: tuple[WrittenMetadata, ...] = ()
 
     @property
     def schema(self) -> Schema:

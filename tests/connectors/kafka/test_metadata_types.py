@@ -76,7 +76,7 @@ def test_rows_say_their_topic_where_there_are_several(broker: Broker) -> None:
     for topics in (f"'topic' = '{one};{two}'", "'topic-pattern' = 'w[0-9]+'"):
         made = topics_table(broker, topics)
         made.execute_sql(f"INSERT INTO o VALUES (1, '{one}'), (2, '{two}')").wait()
-        with pytest.raises(FlowSqlError, match="The topic of the sink record is not valid"):
+        with pytest.raises(FlowSqlError, match="Column 't' is NOT NULL, however, a null value"):
             made.execute_sql("INSERT INTO o VALUES (3, CAST(NULL AS STRING))").wait()
     assert [message.value() for message in broker.read(one)] == [b'{"id":1}'] * 2
     assert [message.value() for message in broker.read(two)] == [b'{"id":2}'] * 2

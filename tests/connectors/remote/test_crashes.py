@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -103,8 +104,15 @@ def test_sigkill_at_requests(tmp_path: Path, s3_server: dict[str, str], monkeypa
 
 @pytest.mark.servers
 def test_sigkill_of_a_job_in_sql(tmp_path: Path, s3_server: dict[str, str]) -> None:
-    """Checkpoints and table in the same bucket; kills by the clock, wherever the job stands."""
+    """Checkpoints and table in the same bucket; kills by the clock, wherever the job stands.
+
+    It has a checkpoint by then: without one the next job is another one, which leaves this one's hidden files alone.
+    """
     store = s3(s3_server)
+
+    def checkpointed() -> bool:
+        return any(name.endswith("_metadata") for name in store.names("checkpoints"))
+
     script = tmp_path / "job.sql"
     script.write_text(f"""
         CREATE TABLE numbers (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '2000',
@@ -125,7 +133,7 @@ def test_sigkill_of_a_job_in_sql(tmp_path: Path, s3_server: dict[str, str]) -> N
     draw = random.Random(7)
     kills = 0
     while True:
-        if any(name.endswith("_metadata") for name in store.names("checkpoints")):
+        if checkpointed():
             options["execution.state-recovery.path"] = f"{store.root}/checkpoints"
         command = [sys.executable, "-m", "flowsql.cli"]
         for key, value in options.items():
@@ -133,6 +141,8 @@ def test_sigkill_of_a_job_in_sql(tmp_path: Path, s3_server: dict[str, str]) -> N
         log = tmp_path / f"log-{kills}-{uuid.uuid4().hex}"
         with log.open("w") as file:
             job = subprocess.Popen([*command, "-f", str(script)], env=_environment(s3_server), stdout=file, stderr=file)
+            while not checkpointed() and job.poll() is None:
+                time.sleep(0.05)
             try:
                 job.wait(None if kills == KILLS else 1.2 + draw.random() * 1.5)
             except subprocess.TimeoutExpired:

@@ -14,6 +14,7 @@ from flowsql_core.expr import Cast, Expr, Literal
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import explicit_cast_allowed
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
@@ -32,7 +33,7 @@ from flowsql_planner.catalog.schema import (
     written_columns,
 )
 from flowsql_planner.error_position import errors_at
-from flowsql_planner.logical.nodes import Project, Rel, Sink
+from flowsql_planner.logical.nodes import Project, Rel, Sink, WrittenMetadata
 from flowsql_planner.logical.rewrite import refs
 
 
@@ -117,17 +118,17 @@ def sink_of(
         options,
         span,
         expectations=expectations_of(context, path, table, options, span),
-        metadata=tuple(metadata),
+        metadata=metadata,
     )
 
 
 def _writable_metadata(
     path: ObjectPath, table: CatalogTable, spec: TableSpec, span: Span | None
-) -> dict[str, t.LogicalType]:
-    """The keys of the metadata columns that the connector writes, in the order of the DDL, with its types."""
+) -> tuple[WrittenMetadata, ...]:
+    """The metadata columns that the connector writes, in the order of the DDL."""
     persisted = persisted_metadata(table)
     if not persisted:
-        return {}
+        return ()
     with errors_at(span):
         writable = registry.writable_metadata(spec)
     if not writable:
@@ -140,7 +141,7 @@ def _writable_metadata(
             f"'{persisted[0].name}' is such a column",
         )
     check_keys(persisted, span)
-    found = {}
+    found = []
     for column in persisted:
         key = column.metadata_key or column.name
         if key not in writable:
@@ -151,28 +152,25 @@ def _writable_metadata(
                 span,
                 f"declare '{column.name}' with VIRTUAL if it is only read",
             )
-        if not sink_cast_allowed(column.type.as_nullable(), writable[key].as_nullable()) and not avoids_cast(
-            column.type.as_nullable(), writable[key].as_nullable()
-        ):
+        if not explicit_cast_allowed(column.type.as_nullable(), writable[key].as_nullable()):
             raise BindError(
                 "metadata-sink",
                 f"Invalid data type for metadata column '{column.name}' of table '{path}'. The column cannot be "
                 f"declared as '{column.type}' because the type must be castable to metadata type '{writable[key]}'.",
                 span,
             )
-        found[key] = writable[key]
-    return found
+        found.append(WrittenMetadata(key, column.name, writable[key]))
+    return tuple(found)
 
 
-def _metadata_last(rel: Rel, table: CatalogTable, metadata: dict[str, t.LogicalType], span: Span | None) -> Rel:
+def _metadata_last(rel: Rel, table: CatalogTable, metadata: Sequence[WrittenMetadata], span: Span | None) -> Rel:
     """The sink's row as connectors see it: physical columns, then metadata in the connector's types."""
     target = written_columns(table)
     values = dict(zip((column.name for column in target), refs(rel.schema), strict=True))
     physical = physical_columns(table)
     exprs: list[Expr] = [values[column.name] for column in physical]
-    for column, type_ in zip(persisted_metadata(table), metadata.values(), strict=True):
-        exprs.append(_cast(values[column.name], type_, span))
-    names = (*(column.name for column in physical), *(column.name for column in persisted_metadata(table)))
+    exprs += [_cast(values[written.column], written.type, span) for written in metadata]
+    names = (*(column.name for column in physical), *(written.column for written in metadata))
     return Project(rel, tuple(exprs), names, span)
 
 

@@ -23,6 +23,7 @@ from flowsql_core.record import record
 from flowsql_core.row import ALL_CHANGES, ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.logical.expression_text import expectations_text, target_columns
+from flowsql_planner.logical.nodes import WrittenMetadata
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, Physical
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
@@ -62,15 +63,16 @@ class SinkNode(Physical):
     target_columns: tuple[int, ...] = ()
     #: What the table expects of its rows.
     expectations: tuple[Expectation, ...] = ()
-    #: Metadata keys of the columns behind the physical ones.
-    metadata: tuple[str, ...] = ()
+    #: The columns behind the physical ones.
+    metadata: tuple[WrittenMetadata, ...] = ()
     #: Whether rows are materialised by the table's primary key.
     materialize: bool = False
 
     def writing(self, mode: ChangelogMode) -> SinkSpec:
         """The table's sink as far as planning is concerned, when the query produces ``mode``."""
         assert self.table is not None
-        return SinkSpec(self.table, self.schema, mode, self.overwrite, self.static_partition, metadata=self.metadata)
+        keys = self._metadata_keys()
+        return SinkSpec(self.table, self.schema, mode, self.overwrite, self.static_partition, metadata=keys)
 
     def taken_mode(self, arriving: ChangelogMode, connectors: Connectors) -> ChangelogMode:
         """What the table's sink takes when the query produces ``arriving``."""
@@ -229,14 +231,15 @@ class SinkNode(Physical):
             self.overwrite,
             self.static_partition,
             upsert_key=self._sink_key(),
-            metadata=self.metadata,
+            metadata=self._metadata_keys(),
         )
 
     def enforcer(self, job: JobContext) -> ConstraintEnforcerSpec | None:
         """What stands in front of a sink whose table demands something of its rows."""
         if self.table is None:
             return None
-        demanded = constraints_of(self.table.columns, job.configuration)
+        written = (*self.table.columns, *(Column(written.column, written.type) for written in self.metadata))
+        demanded = constraints_of(written, job.configuration)
         if not demanded and not self.expectations:
             return None
         mode = self.inputs[0].mode
@@ -256,8 +259,11 @@ class SinkNode(Physical):
     def _written(self) -> Schema:
         """The rows that the table gets under its names, of which messages speak."""
         assert self.table is not None
-        names = (*(column.name for column in self.table.columns), *self.metadata)
+        names = (*(column.name for column in self.table.columns), *(written.column for written in self.metadata))
         return tuple(Column(name, column.type) for name, column in zip(names, self.inputs[0].schema, strict=True))
+
+    def _metadata_keys(self) -> tuple[str, ...]:
+        return tuple(written.key for written in self.metadata)
 
     def _sink_key(self) -> tuple[int, ...]:
         return self.primary_key() or smallest(self.inputs[0].upsert_keys()) or ()
