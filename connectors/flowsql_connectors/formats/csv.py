@@ -18,7 +18,7 @@ from flowsql_connectors.formats.format import (
     MessageDecoder,
     MessageEncoder,
 )
-from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
+from flowsql_connectors.formats.messages.lines import EmptyMessage, LineMessageEncoder, LineMessages
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import (
     COLUMNS_INFERRED,
@@ -152,7 +152,8 @@ class CsvFormat(FileFormat):
         self._refuse_header()
         from flowsql_connectors.formats.messages.rows import RowMessages
 
-        lines = LineMessages(self.decoder, context, self.ignore_parse_errors, row_a_message=True)
+        empty = EmptyMessage.SKIPPED if self.ignore_parse_errors else EmptyMessage.BAD
+        lines = LineMessages(self.decoder, context, empty, row_a_message=True)
         if not RowMessages.reads(self, context.columns, context.projection):
             return lines
         return RowMessages(self, context.columns, context.projection, lines)

@@ -331,6 +331,13 @@ class FileFormat(ABC):
         """What the format tells of a row beside its columns."""
         return {}
 
+    def check(self, columns: Schema, configuration: Mapping[str, str]) -> None:
+        """Called when a statement is planned, with the columns that the format has.
+
+        Raises:
+            BindError: the format cannot have them.
+        """
+
     def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
         """The parts into which a file may be cut, in order. A compressed file is one part."""
         if file.compression is not None or file.size <= target_bytes:

@@ -13,7 +13,7 @@ from flowsql_connectors.formats.format import (
     MessageDecoder,
     MessageEncoder,
 )
-from flowsql_connectors.formats.messages.lines import LineMessages
+from flowsql_connectors.formats.messages.lines import EmptyMessage, LineMessages
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import (
     COLUMNS_INFERRED,
@@ -153,7 +153,7 @@ class JsonFormat(FileFormat):
         """An object, or an array of them, a message."""
         from flowsql_connectors.formats.messages.objects import ObjectMessages, is_flat
 
-        lines = LineMessages(self.decoder, context, self.ignore_parse_errors, newline=" ")
+        lines = LineMessages(self.decoder, context, EmptyMessage.NOTHING, newline=" ")
         wanted = tuple(context.columns[index] for index in context.projection)
         # The kernel does not tell what is missing.
         if self.fail_on_missing or context.metadata or not all(is_flat(column.type) for column in wanted):

@@ -52,6 +52,10 @@ _PATIENCE: Final = 8
 _LINE: Final = re.compile(rb"\S[^\n]*")
 #: A line that begins with something else than an object.
 _NO_OBJECT: Final = re.compile(rb"^[^\S\n]*[^\s{]", re.MULTILINE)
+#: A line of blanks alone. One without anything is no row; this one holds no JSON.
+_BLANK: Final = re.compile(rb"^[ \t]+\r?$", re.MULTILINE)
+#: Flink's words of such a line, and of one that is ``null``.
+_NO_CONTENT: Final = "Failed to deserialize JSON: No content to map due to end-of-input"
 _NEWLINE: Final = ord("\n")
 _BRACE: Final = ord("{")
 _NO_COLUMN: Final = "\x00"
@@ -160,11 +164,16 @@ class JsonLines(Decoder):
         return data
 
     def documents(self, document: Any) -> list[dict[str, Any]]:
-        """The objects of what a line holds: one, or those of an array; none for ``null``.
+        """The objects of what a line holds: one, or those of an array.
 
         Raises:
-            ValueError: there is something else, too.
+            ValueError: there is something else, too, or ``null``.
         """
+        if document is None:
+            if not self._drops_lines:
+                raise ValueError(_NO_CONTENT)
+            self.lose_here()
+            return []
         items = document if isinstance(document, list) else [document]
         found = [item for item in items if isinstance(item, dict)]
         if lost := sum(item is not None for item in items) - len(found):
@@ -230,8 +239,8 @@ class JsonLines(Decoder):
             return None
         lines = _plain_lines(data)
         if lines is None:
-            # Arrow crashes where the first value of a block is ``null``.
-            if _NO_OBJECT.search(data) is not None:
+            # Arrow crashes where the first value of a block is ``null``, and passes lines of blanks.
+            if _NO_OBJECT.search(data) is not None or _BLANK.search(data) is not None:
                 return None
             lines = _shown_lines(data)
         shaped = data if self._shape is None else self._shape.shaped(data)
@@ -323,14 +332,14 @@ class JsonLines(Decoder):
 
     def _objects(self, data: bytes, first_line: int) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, raw in enumerate(data.split(b"\n"), first_line):
-            if raw.strip():
+            if raw.strip(b"\r"):
                 for document in self._documents(raw, number):
                     yield number, document
 
     def _documents(self, raw: bytes, number: int) -> list[dict[str, Any]]:
         self._line = number
         try:
-            found = parse_document(raw.decode())
+            found = parse_document(raw.decode()) if raw.strip() else None
         except ValueError as error:
             if self._drops_lines:
                 self.lose_here()

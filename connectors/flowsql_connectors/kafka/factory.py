@@ -77,7 +77,9 @@ class KafkaSourceFactory(SourceFactory):
         if values.get(STARTUP_MODE) == "group-offsets":
             reset_policy(given_properties(scan.table))
         check_boundary(values, topics, BOUNDED_MODE, _BOUNDED)
-        return TopicSource(scan, values, kafka_records(values, scan.table), topics, upserts=False)
+        records = kafka_records(values, scan.table)
+        records.check(configuration)
+        return TopicSource(scan, values, records, topics, upserts=False)
 
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
         """The table with the topic or folder of its dead-letter table as an option instead of that table's name."""
@@ -102,7 +104,9 @@ class UpsertKafkaSourceFactory(SourceFactory):
         values = self.options(scan.table).check(scan.table)
         topics = topics_of(values)
         check_boundary(values, topics, BOUNDED_MODE, _BOUNDED)
-        return TopicSource(scan, values, upsert_records(values, scan.table), topics, upserts=True)
+        records = upsert_records(values, scan.table)
+        records.check(configuration)
+        return TopicSource(scan, values, records, topics, upserts=True)
 
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
         """The table with the topic or folder of its dead-letter table as an option instead of that table's name."""
@@ -136,6 +140,7 @@ class KafkaSinkFactory(SinkFactory):
                 "Currently 'round-robin' partitioner only works when option 'key.fields' is not specified.",
             )
         _check_guarantee(values)
+        records.check(configuration)
         return TopicSink(sink, values, records, sink_topics(values, sink), upserts=False)
 
 
@@ -165,6 +170,7 @@ class UpsertKafkaSinkFactory(SinkFactory):
                 "enable sink buffer flushing.",
             )
         _check_guarantee(values)
+        records.check(configuration)
         return TopicSink(sink, values, records, sink_topics(values, sink), upserts=True)
 
 

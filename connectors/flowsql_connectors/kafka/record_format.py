@@ -42,6 +42,16 @@ class RecordFormat:
     key: tuple[int, ...] = ()
     key_columns: Schema = ()
 
+    def check(self, configuration: Mapping[str, str]) -> None:
+        """Called when a statement is planned.
+
+        Raises:
+            BindError: a format cannot have its columns.
+        """
+        self.value_format.check(self.value_columns, configuration)
+        if self.key_format is not None:
+            self.key_format.check(self.key_columns, configuration)
+
 
 def format_options(table: TableSpec) -> OptionSet:
     """The options of the table's formats, with ``key.`` and ``value.`` before them where the table names them so."""

@@ -119,6 +119,7 @@ class MessageSource(TableSource):
         self.values = values
         self._checkpointed = is_checkpointed(configuration)
         self.format: FileFormat = format_of(scan.table, values, factory.default_format)
+        self.format.check(scan.table.columns, configuration)
         arrays = self.format.identifier == "json"
         self._bad_messages = bad_message_policy(scan, values, factory.origin(values), factory.metadata, arrays)
         known = self.metadata_columns()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, FileFormat, MessageDecoder, Messages
 from flowsql_connectors.formats.messages.by_kernel import KernelMessages
-from flowsql_connectors.formats.messages.lines import LineMessages
+from flowsql_connectors.formats.messages.lines import EmptyMessage, LineMessages
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.options import OptionValues
 from flowsql_core.errors import FlowSqlError
@@ -44,10 +44,11 @@ def _decoders(format_: FileFormat, projection: tuple[int, ...]) -> tuple[Message
         return DecodeContext(_COLUMNS, projection, 65_536, {}, lose=lose)
 
     json = format_.identifier == "json"
-    skips = format_.ignore_parse_errors  # type: ignore[attr-defined]
+    bad = EmptyMessage.SKIPPED if format_.ignore_parse_errors else EmptyMessage.BAD  # type: ignore[attr-defined]
+    empty = EmptyMessage.NOTHING if json else bad
     own = format_.message_decoder(context())
     assert isinstance(own, KernelMessages)
-    lines = LineMessages(format_.decoder, context(), skips, " " if json else None, row_a_message=not json)
+    lines = LineMessages(format_.decoder, context(), empty, " " if json else None, row_a_message=not json)
     return own, lines, lost
 
 

@@ -92,7 +92,7 @@ FORMATS: dict[str, tuple[str, dict[str, str], list[tuple[Any, list[list[Any]]]]]
             (None, []),
             ('{\n "a": 2,\r\n "b": "y"\n}\n', [[2, "y"]]),
             ('[{"a":3},{"a":4}]', [[3, None], [4, None]]),
-            ("null", []),
+            ("", []),
             ('{"a":5}', [[5, None]]),
         ],
     ),

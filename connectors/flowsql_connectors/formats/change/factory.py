@@ -18,7 +18,7 @@ from flowsql_connectors.formats.format import (
     MessageEncoder,
 )
 from flowsql_connectors.formats.json import JsonFormat, JsonOptions
-from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
+from flowsql_connectors.formats.messages.lines import EmptyMessage, LineMessageEncoder, LineMessages
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, optional, parse_boolean
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
@@ -79,7 +79,7 @@ class ChangeFormat(FileFormat):
 
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """An event a message; those without bytes are tombstones."""
-        return LineMessages(self.decoder, context, skips_empty=True, newline=" ")
+        return LineMessages(self.decoder, context, EmptyMessage.NOTHING, newline=" ")
 
     def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
         """An event a message."""

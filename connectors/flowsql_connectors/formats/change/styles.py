@@ -58,6 +58,10 @@ def _from_epoch_ms(array: Any) -> Any:
     return array.cast(pa.timestamp("ms", "UTC"))
 
 
+def _from_epoch_s(array: Any) -> Any:
+    return array.cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("ms", "UTC"))
+
+
 def _entry(key: str) -> Callable[[Any], Any]:
     return lambda array: pc.map_lookup(array, key, "first")
 
@@ -74,6 +78,10 @@ def _time_of(separator: str) -> Callable[[Any], Any]:
     pattern = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{separator}[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}[.][0-9]{{6}}$"
 
     def parsed(texts: Any) -> Any:
+        # Flink keeps milliseconds of them, although its type has six digits.
+        return exact(texts).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.timestamp("us", "UTC"))
+
+    def exact(texts: Any) -> Any:
         plain = _where(texts, pattern)
         try:
             return plain.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
@@ -197,7 +205,7 @@ MAXWELL: Final = ChangeStyle(
         "database": MetadataField(STRING, "database", STRING),
         "table": MetadataField(STRING, "table", STRING),
         "primary-key-columns": MetadataField(_TEXTS, "primary_key_columns", _TEXTS),
-        "ingestion-timestamp": MetadataField(_LTZ_3, "ts", BIGINT, _from_epoch_ms),
+        "ingestion-timestamp": MetadataField(_LTZ_3, "ts", BIGINT, _from_epoch_s),
     },
     partial=True,
 )
@@ -207,7 +215,7 @@ OGG: Final = ChangeStyle(
     before="before",
     after="after",
     op="op_type",
-    actions={"I": Action.INSERT, "U": Action.UPDATE, "D": Action.DELETE, "T": Action.SKIP},
+    actions={"I": Action.INSERT, "U": Action.UPDATE, "D": Action.DELETE},
     written=("I", "D"),
     metadata={
         "table": MetadataField(STRING, "table", STRING),

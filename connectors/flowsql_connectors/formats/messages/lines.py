@@ -6,6 +6,7 @@ or holds more or fewer rows than one and the decoder does not say which, message
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -45,13 +46,22 @@ class _Loss:
     count: int
 
 
+class EmptyMessage(enum.Enum):
+    """What a message without bytes is."""
+
+    NOTHING = enum.auto()
+    BAD = enum.auto()
+    #: A bad one that is left out, as options say.
+    SKIPPED = enum.auto()
+
+
 class LineMessages(MessageDecoder):
     """Decodes messages of a format of lines.
 
     Args:
         make_decoder: the format's decoder of files.
         context: what is read.
-        skips_empty: messages without bytes are no rows; else they are errors.
+        empty: what messages without bytes are.
         newline: what stands for a line feed inside of a message; None: it stays, and may be part of a value.
         row_a_message: a message is its first row; else a decoder tells the lines of its rows.
     """
@@ -60,14 +70,14 @@ class LineMessages(MessageDecoder):
         self,
         make_decoder: Callable[[DecodeContext], Decoder],
         context: DecodeContext,
-        skips_empty: bool,
+        empty: EmptyMessage,
         newline: str | None = None,
         row_a_message: bool = False,
     ) -> None:
         self._lose = context.lose
         self._lost: list[_Loss] = []
         self._decoder = make_decoder(replace(context, lose=self._note, tells_lines=not row_a_message))
-        self._skips_empty = skips_empty
+        self._empty = empty
         self._newline = newline
         self._row_a_message = row_a_message
 
@@ -77,7 +87,8 @@ class LineMessages(MessageDecoder):
         lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0))
         places = np.flatnonzero(lengths)
         if len(places) < len(values):
-            self._account_for_empty(messages, lengths)
+            if self._empty is not EmptyMessage.NOTHING:
+                self._account_for_empty(messages, lengths)
             values = values.take(pa.array(places))
         if self._newline is not None:
             if _line_feeds(values):
@@ -88,13 +99,13 @@ class LineMessages(MessageDecoder):
         return Columns.joined(parts) if parts else NO_ROWS
 
     def _account_for_empty(self, messages: Messages, lengths: npt.NDArray[Any]) -> None:
-        """NULL is no row; a message of no bytes is a bad one, for formats that do not give it a meaning."""
+        """NULL is no row; a message of no bytes is a bad one."""
         valid = np.asarray(messages.values.is_valid())
         empty = np.flatnonzero(valid & (lengths == 0))
         if not len(empty):
             return
         first = int(empty[0])
-        if not self._skips_empty:
+        if self._empty is EmptyMessage.BAD:
             raise ExecutionError("empty-message", f"The message is empty\nin {messages.place(first)}")
         self._lose(ROWS_SKIPPED, len(empty), lambda: messages.place(first))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +17,18 @@ from flowsql_compute.kernels.wire import protobuf_decode as op
 from flowsql_connectors.formats.columnar.binary_messages import BadMessageError, BinaryMessages, MessageRows
 from flowsql_connectors.formats.columnar.ranges import texts
 from flowsql_connectors.formats.format import Columns
-from flowsql_connectors.formats.protobuf.places import Place, is_repeated, java_type, places_of
+from flowsql_connectors.formats.protobuf.places import (
+    Place,
+    is_repeated,
+    java_type,
+    missing_fields,
+    places_of,
+    required_fields,
+)
 from flowsql_connectors.spi.counters import ROWS_SKIPPED, Lose
 from flowsql_core.arrow import compute as pc
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import CharacterType, LogicalType, RowType
+from flowsql_core.types.logical import BYTES, CharacterType, LogicalType, RowType
 
 Int64s = npt.NDArray[np.int64]
 
@@ -56,12 +63,19 @@ class ProtobufDecoder(BinaryMessages):
         self._lose = lose
         self._owners: list[int] = []
         self._lists: list[bool] = []
-        self._fields: list[tuple[int, int, int, int, int]] = []
+        self._fields: list[tuple[int, int, int, int, int, int]] = []
         self._nodes: list[tuple[int, int, int, int]] = []
         self._first_leaves: list[int] = []
-        self._leaves = self._node(places_of(descriptor, row), -1)[1]
+        #: Fields of proto2 that each message must have, some of which nobody asks for.
+        self._required = required_fields(descriptor)
+        known = {member.name for member in row.fields}
+        unasked = [Place(own.name, BYTES, own) for own in self._required if own.name not in known]
+        leaves = self._node([*places_of(descriptor, row), *unasked], -1)[1]
+        self._leaves = leaves[: len(row.fields)]
+        names = {own.name for own in self._required}
+        self._required_leaves = [one for one in leaves if one.place.field.name in names]
         self._tables = (
-            np.array(self._fields, np.int64).reshape(-1, 5),
+            np.array(self._fields, np.int64).reshape(-1, 6),
             np.array(self._nodes, np.int64).reshape(-1, 4),
             np.array(self._first_leaves or [0], np.int64),
             np.array(self._lists, np.int64).reshape(-1, 1),
@@ -82,7 +96,8 @@ class ProtobufDecoder(BinaryMessages):
         for place in places:
             leaves, node = self._place(place, owner)
             made.append(leaves)
-            rows.append((place.field.number, _kind(place.field), leaves.value, leaves.ends, node))
+            rows.append((place.field.number, _kind(place.field), leaves.value, leaves.ends, node, _oneof(place.field)))
+        rows += _others_of_oneofs(places)
         first = len(self._fields)
         self._fields += rows
         initial = [leaf for leaves in made for leaf in _begun_with(leaves)]
@@ -96,7 +111,7 @@ class ProtobufDecoder(BinaryMessages):
         inner = owner if listed < 0 else listed
         made = _Leaves(place, self._leaf(inner), listed)
         node = -1
-        if place.below:
+        if _kind(place.field) == op.MESSAGE:
             node, made.below = self._node(place.below, inner)
         return made, node
 
@@ -109,26 +124,39 @@ class ProtobufDecoder(BinaryMessages):
         offsets, data = string_buffers(messages)
         bounds = offsets.astype(np.int64)
         starts, stops = bounds[:-1].copy(), bounds[1:].copy()
-        sizes, bad = self._run(data, starts, stops, None)
-        if bad.any():
+        while True:
+            sizes, bad = self._run(data, starts, stops, None)
+            reason = "its bytes are not those of a message."
+            if not bad.any():
+                counts = np.array([len(starts) if owner < 0 else sizes[owner] for owner in self._owners], np.int64)
+                made = _Slots(counts)
+                self._run(data, starts, stops, made)
+                bad = self._incomplete(made, len(starts))
+                reason = missing_fields(self._required)
+            if not bad.any():
+                arrays = tuple(self._array(leaves, made, data) for leaves in self._leaves)
+                return MessageRows(Columns(arrays, len(starts)), numbers)
             first = int(np.argmax(bad))
             number = first if numbers is None else int(numbers[first])
             if not self._ignore_errors:
                 raise BadMessageError(
                     number,
                     "bad-protobuf-message",
-                    "Failed to deserialize PB object: its bytes are not those of a message.",
+                    f"Failed to deserialize PB object: {reason}",
                     hint="'protobuf.ignore-parse-errors' = 'true' leaves such messages out",
                 )
-            self._lose(ROWS_SKIPPED, int(bad.sum()), lambda: f"message {number + 1} of a batch")
+            self._lose(ROWS_SKIPPED, int(bad.sum()), partial("message {} of a batch".format, number + 1))
             numbers = np.flatnonzero(~bad) if numbers is None else numbers[~bad]
             starts, stops = starts[~bad], stops[~bad]
-            sizes, _ = self._run(data, starts, stops, None)
-        counts = np.array([len(starts) if owner < 0 else sizes[owner] for owner in self._owners], np.int64)
-        made = _Slots(counts)
-        self._run(data, starts, stops, made)
-        arrays = tuple(self._array(leaves, made, data) for leaves in self._leaves)
-        return MessageRows(Columns(arrays, len(starts)), numbers)
+
+    def _incomplete(self, made: _Slots, count: int) -> npt.NDArray[np.bool_]:
+        """Which messages lack a field that they must have."""
+        found = np.zeros(count, np.bool_)
+        for leaves in self._required_leaves:
+            there = made.of(leaves.value)[1]
+            if there is not None:
+                found |= ~there
+        return found
 
     def _run(
         self, data: Any, starts: Int64s, stops: Int64s, made: _Slots | None
@@ -224,6 +252,24 @@ def _kind(own: Any) -> int:
         case own.TYPE_MESSAGE:
             return op.MESSAGE
     return op.VARINT
+
+
+def _oneof(own: Any) -> int:
+    """The number of the oneof, from 1, that a field shares with others; 0: none."""
+    group = own.containing_oneof
+    return 0 if group is None or len(group.fields) < 2 else group.index + 1
+
+
+def _others_of_oneofs(places: list[Place]) -> list[tuple[int, int, int, int, int, int]]:
+    """Rows of the fields that nobody asks for and that take the place of one that is asked for."""
+    known = {place.field.number for place in places}
+    groups = {_oneof(place.field): place.field.containing_oneof for place in places if _oneof(place.field)}
+    return [
+        (own.number, _kind(own), -1, -1, -1, number)
+        for number, group in groups.items()
+        for own in group.fields
+        if own.number not in known
+    ]
 
 
 @lru_cache(maxsize=256)

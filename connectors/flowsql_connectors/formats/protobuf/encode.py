@@ -11,7 +11,14 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import string_buffers, validity, values_and_validity
 from flowsql_compute.kernels.wire import protobuf_encode as op
 from flowsql_connectors.formats.format import MessageEncoder
-from flowsql_connectors.formats.protobuf.places import Place, is_repeated, java_type, places_of
+from flowsql_connectors.formats.protobuf.places import (
+    Place,
+    is_repeated,
+    java_type,
+    missing_fields,
+    places_of,
+    required_fields,
+)
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.record import record
@@ -46,6 +53,12 @@ class ProtobufEncoder(MessageEncoder):
 
     def __init__(self, descriptor: Any, row: RowType, null_literal: str) -> None:
         self._null_literal = null_literal
+        required = required_fields(descriptor)
+        names = {own.name for own in required}
+        self._missing = missing_fields(required)
+        #: Columns that hold no NULL, and whether a field has no column that must be there.
+        self._never_null = [place for place, member in enumerate(row.fields) if member.name in names]
+        self._lacks_a_column = not names <= {member.name for member in row.fields}
         self._code: list[tuple[int, int, int, int, int, int, int]] = []
         self._leaves: list[_Leaf] = []
         self._levels = 1
@@ -55,7 +68,13 @@ class ProtobufEncoder(MessageEncoder):
         self._program = np.array(self._code, np.int64)
 
     def encode(self, columns: tuple[Any, ...], num_rows: int, kinds: npt.NDArray[np.uint8] | None = None) -> Any:
-        """A message a row."""
+        """A message a row.
+
+        Raises:
+            ExecutionError: a row has no value for a field that must be there.
+        """
+        if num_rows and (self._lacks_a_column or any(columns[place].null_count for place in self._never_null)):
+            raise ExecutionError("protobuf-required-field", self._missing)
         arrays: dict[tuple[int, ...], Any] = {(index,): array for index, array in enumerate(columns)}
         slots: list[Int64s] = []
         valid: list[npt.NDArray[np.uint8]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from flowsql_connectors.formats.format import (
     DecodeContext,
     EncodeContext,
@@ -48,6 +50,14 @@ class ProtobufFormat(FileFormat):
     null_literal: str
 
     identifier = "protobuf"
+
+    def check(self, columns: Schema, configuration: Mapping[str, str]) -> None:
+        """All columns are fields of the type of messages."""
+        from flowsql_connectors.formats.protobuf.descriptors import message_type
+        from flowsql_connectors.formats.protobuf.places import places_of
+
+        files = _files(self.files, configuration.get(DESCRIPTOR_FILES.key))
+        places_of(message_type(self.message_class, files), _row(columns))
 
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """A decoder of messages of the type."""

@@ -62,6 +62,16 @@ def is_repeated(descriptor: Any) -> bool:
     return found
 
 
+def required_fields(descriptor: Any) -> list[Any]:
+    """The fields that each message of a type must have (proto2)."""
+    return [own for own in descriptor.fields if own.is_required]
+
+
+def missing_fields(required: list[Any]) -> str:
+    """Java's words for a message without one of them."""
+    return f"Message missing required fields: {', '.join(own.name for own in required)}"
+
+
 def places_of(descriptor: Any, row: RowType, path: str = "") -> list[Place]:
     """The places of a row's fields.
 

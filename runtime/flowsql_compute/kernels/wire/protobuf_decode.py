@@ -15,8 +15,8 @@ from flowsql_compute.kernels.wire.varints import little_word, unzigzag, varint, 
 #: Kinds of fields.
 VARINT, ZIGZAG, FIXED_32, FIXED_64, BYTES, MESSAGE = range(6)
 #: What a row of ``fields`` holds: number, kind, leaf of values (of a message: whether it is there), leaf of the list
-#: (-1: none), node of the message (-1: none).
-NUMBER, KIND, LEAF, LIST, NODE = range(5)
+#: (-1: none), node of the message (-1: none), its oneof (0: none). A field of a oneof that nobody asks for has no leaf.
+NUMBER, KIND, LEAF, LIST, NODE, ONEOF = range(6)
 #: Messages in each other.
 DEEPEST: Final = 64
 
@@ -135,6 +135,21 @@ def decode_protobuf(
             kind = fields[found, 1]
             leaf = fields[found, 2]
             listed = fields[found, 3]
+            if fill and fields[found, 5] and wire == _wire(kind):
+                # Of a oneof the last field counts.
+                for place in range(first, first + count):
+                    if fields[place, 5] == fields[found, 5] and place != found and fields[place, 2] >= 0:
+                        valid[base[fields[place, 2]] + instance] = 0
+                        slots[base[fields[place, 2]] + instance] = 0
+                        if fields[place, 1] == MESSAGE:
+                            below = fields[place, 4]
+                            for begun in range(nodes[below, 2], nodes[below, 3]):
+                                other = first_leaves[begun]
+                                slots[base[other] + instance] = items[other] if leaves[other, 0] else 0
+                                valid[base[other] + instance] = 0
+            if leaf < 0:
+                at = stop
+                continue
             if wire != _wire(kind):
                 if wire != _WIRE_BYTES or listed < 0 or kind >= BYTES:
                     at = stop
