@@ -85,6 +85,9 @@ class FileCommitter(Committer):
         self._held += [Waiting(one.lineage, part) for one in said for part in one.closed]
         if self._at_end_only and not end_of_input:
             return
+        if self._at_end_only:
+            # As in Flink, an INSERT in batch mode makes a table without rows, which can be read.
+            self._store.make_root()
         new, self._held = self._held, []
         if self._overwrite:
             self._empty_folders([one.part for one in new])

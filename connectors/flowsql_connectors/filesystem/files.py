@@ -83,7 +83,7 @@ def find_files(
     ``path`` is a file, a folder (read with its sub-folders) or a glob. Names that start with ``.`` or ``_`` are hidden,
     as in Flink; a partition folder ``key=value`` gives its value to the files below. What a writer takes away while its
     folder is listed is left out, as is a link to nothing. ``settings`` of the job or session tell how remote files are
-    reached.
+    reached. A partitioned table whose folder is not there has no partitions, as in Flink.
 
     Raises:
         ConnectorError: nothing is there, or it may not be read.
@@ -98,6 +98,8 @@ def find_files(
         roots = sorted(name for name in glob.glob(root, recursive=True) if not os.path.basename(name).startswith("_"))
         if not roots:
             raise unreadable(root)
+    elif partition_keys and not os.path.lexists(root):
+        return []
     else:
         raise unreadable(root)
     found = []
@@ -123,7 +125,7 @@ def _find_remote(
         for uri, size, modified_ms in listing.files()
         if pattern is None or pattern.fullmatch(uri)
     ]
-    if not found and not listing.roots():
+    if not found and not partition_keys and not listing.roots():
         raise unreadable(path)
     return sorted(found, key=lambda file: file.path)
 

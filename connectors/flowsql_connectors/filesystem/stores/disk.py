@@ -85,6 +85,13 @@ class DiskStore:
             raise cannot_write(path, error) from error
         sync_paths([path, directory])
 
+    def make_root(self) -> None:
+        """The table's folder is there from now on."""
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.root, error) from error
+
     def check(self) -> None:
         """Folders are made when something is written."""
 

@@ -101,6 +101,9 @@ class ObjectStore:
         """One request."""
         self._asked(path, lambda: self._open(path).close())
 
+    def make_root(self) -> None:
+        """Object stores have no folders."""
+
     def check(self) -> None:
         """Whether there is a bucket; who may not ask is taken to know."""
         if self._place.scheme not in S3_SCHEMES:

@@ -78,6 +78,10 @@ class PartStore(Protocol):
         """Write an empty file, or write it again."""
         ...
 
+    def make_root(self) -> None:
+        """The table's folder is there from now on, where there are folders; nothing else is changed."""
+        ...
+
     def check(self) -> None:
         """Refuse what can be seen to fail before anything is written.
 
