@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from flowsql_connectors import registry
+from flowsql_connectors.cdc.postgres.connection import refused
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY
@@ -119,3 +120,22 @@ def test_what_the_planner_is_told() -> None:
     assert snapshot.bounded
     assert snapshot.changelog_mode == INSERT_ONLY
     assert list(inserts.metadata_columns()) == ["table_name", "schema_name", "database_name", "op_ts", "row_kind"]
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        ("the database system is starting up", True),
+        ("the database system is not yet accepting connections", True),
+        ("the database system is shutting down", True),
+        ("the database system is in recovery mode", True),
+        ("sorry, too many clients already", True),
+        ("the database system is not accepting connections", False),
+        ('password authentication failed for user "u"', False),
+        ('database "d" does not exist', False),
+    ],
+)
+def test_which_refused_connections_are_tried_again(said: str, passes: bool) -> None:
+    """Words of PostgreSQL's postmaster (``ProcessStartupPacket``, "CAC_..."), as libpq hands them on."""
+    text = f'connection to server at "127.0.0.1", port 5432 failed: FATAL:  {said}\n'
+    assert refused("No connection", text, None, connecting=True).retryable is passes

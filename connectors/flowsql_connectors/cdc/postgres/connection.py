@@ -32,7 +32,14 @@ _TEXTS: Final = " ".join(
 #: Connections lost, servers that are about to end or begin, conflicts, a slot that is in use.
 _PASSING: Final = ("08", "57P", "53", "40", "55P03", "55006")
 #: What a server says for the time being when it refuses a connection, whose SQLSTATE libpq does not tell.
-_PASSING_WORDS: Final = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
+_PASSING_WORDS: Final = (
+    "starting up",
+    "not yet accepting connections",
+    "shutting down",
+    "recovery",
+    "too many",
+    "remaining connection slots",
+)
 
 
 @record
