@@ -77,4 +77,8 @@ def test_reading(name: str, broker: Broker) -> None:
             rows_of(script)
         assert said in " ".join(caught.value.message.split())
         return
-    assert rows_of(script) == [line for line in expected.splitlines() if line]
+    rows, wanted = rows_of(script), [line for line in expected.splitlines() if line]
+    if len({json.loads(line)[0] for line in case["messages"].splitlines() if line}) > 1:
+        # Partitions are read side by side.
+        rows, wanted = sorted(rows), sorted(wanted)
+    assert rows == wanted

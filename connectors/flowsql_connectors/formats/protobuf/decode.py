@@ -72,8 +72,8 @@ class ProtobufDecoder(BinaryMessages):
         unasked = [Place(own.name, BYTES, own) for own in self._required if own.name not in known]
         leaves = self._node([*places_of(descriptor, row), *unasked], -1)[1]
         self._leaves = leaves[: len(row.fields)]
-        names = {own.name for own in self._required}
-        self._required_leaves = [one for one in leaves if one.place.field.name in names]
+        by_name = {one.place.field.name: one for one in leaves}
+        self._required_leaves = [by_name[own.name] for own in self._required]
         self._tables = (
             np.array(self._fields, np.int64).reshape(-1, 6),
             np.array(self._nodes, np.int64).reshape(-1, 4),
@@ -131,8 +131,10 @@ class ProtobufDecoder(BinaryMessages):
                 counts = np.array([len(starts) if owner < 0 else sizes[owner] for owner in self._owners], np.int64)
                 made = _Slots(counts)
                 self._run(data, starts, stops, made)
-                bad = self._incomplete(made, len(starts))
-                reason = missing_fields(self._required)
+                missing = self._missing(made, len(starts))
+                bad = np.logical_or.reduce(missing, axis=0)
+                lacking = np.flatnonzero(missing[:, int(np.argmax(bad))]) if bad.any() else ()
+                reason = missing_fields(self._required[number].name for number in lacking)
             if not bad.any():
                 arrays = tuple(self._array(leaves, made, data) for leaves in self._leaves)
                 return MessageRows(Columns(arrays, len(starts)), numbers)
@@ -149,13 +151,13 @@ class ProtobufDecoder(BinaryMessages):
             numbers = np.flatnonzero(~bad) if numbers is None else numbers[~bad]
             starts, stops = starts[~bad], stops[~bad]
 
-    def _incomplete(self, made: _Slots, count: int) -> npt.NDArray[np.bool_]:
-        """Which messages lack a field that they must have."""
-        found = np.zeros(count, np.bool_)
-        for leaves in self._required_leaves:
+    def _missing(self, made: _Slots, count: int) -> npt.NDArray[np.bool_]:
+        """Which of the required fields (rows) each message (column) lacks."""
+        found = np.zeros((len(self._required), count), np.bool_)
+        for row, leaves in zip(found, self._required_leaves, strict=True):
             there = made.of(leaves.value)[1]
             if there is not None:
-                found |= ~there
+                row[:] = ~there
         return found
 
     def _run(

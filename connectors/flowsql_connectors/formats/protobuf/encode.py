@@ -53,12 +53,9 @@ class ProtobufEncoder(MessageEncoder):
 
     def __init__(self, descriptor: Any, row: RowType, null_literal: str) -> None:
         self._null_literal = null_literal
-        required = required_fields(descriptor)
-        names = {own.name for own in required}
-        self._missing = missing_fields(required)
-        #: Columns that hold no NULL, and whether a field has no column that must be there.
-        self._never_null = [place for place, member in enumerate(row.fields) if member.name in names]
-        self._lacks_a_column = not names <= {member.name for member in row.fields}
+        places = {member.name: place for place, member in enumerate(row.fields)}
+        #: Fields that must be there, and the column of each, if there is one.
+        self._required = [(own.name, places.get(own.name)) for own in required_fields(descriptor)]
         self._code: list[tuple[int, int, int, int, int, int, int]] = []
         self._leaves: list[_Leaf] = []
         self._levels = 1
@@ -73,8 +70,9 @@ class ProtobufEncoder(MessageEncoder):
         Raises:
             ExecutionError: a row has no value for a field that must be there.
         """
-        if num_rows and (self._lacks_a_column or any(columns[place].null_count for place in self._never_null)):
-            raise ExecutionError("protobuf-required-field", self._missing)
+        missing = [name for name, place in self._required if place is None or columns[place].null_count]
+        if num_rows and missing:
+            raise ExecutionError("protobuf-required-field", missing_fields(missing))
         arrays: dict[tuple[int, ...], Any] = {(index,): array for index, array in enumerate(columns)}
         slots: list[Int64s] = []
         valid: list[npt.NDArray[np.uint8]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -67,9 +68,9 @@ def required_fields(descriptor: Any) -> list[Any]:
     return [own for own in descriptor.fields if own.is_required]
 
 
-def missing_fields(required: list[Any]) -> str:
-    """Java's words for a message without one of them."""
-    return f"Message missing required fields: {', '.join(own.name for own in required)}"
+def missing_fields(names: Iterable[str]) -> str:
+    """Java's words for a message without some of them."""
+    return f"Message missing required fields: {', '.join(names)}"
 
 
 def places_of(descriptor: Any, row: RowType, path: str = "") -> list[Place]:
