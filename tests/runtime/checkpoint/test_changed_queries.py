@@ -14,7 +14,8 @@ from flowsql.table import TableEnvironment
 from flowsql_core.errors import BindError
 from flowsql_core.row import RowKind
 
-ROWS = 400
+#: Ten seconds of them: a query must not end before it is stopped.
+ROWS = 4_000
 RECOVERY = "execution.state-recovery.path"
 CHANGED = "flowsql.state-recovery.changed-state"
 UNCLAIMED = "execution.state-recovery.ignore-unclaimed-state"
