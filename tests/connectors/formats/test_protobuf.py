@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flowsql_connectors.formats.columnar.binary_messages import BadMessageError
 from flowsql_connectors.formats.format import DecodeContext, EncodeContext, FileFormat
 from flowsql_connectors.formats.protobuf.descriptors import message_type
 from flowsql_connectors.formats.registry import format_factory
@@ -72,7 +73,16 @@ def _file(syntax: str, name: str = "every_type.proto") -> Any:
     _add(file.message_type.add(name="Every"), FIELDS)
     if syntax == "proto3":
         _add(file.message_type.add(name="Optional"), {"a": "int32", "b": "string", "c": "int32"}, optional=True)
+        one = file.message_type.add(name="One")
+        _add(one, {"t": "string", "l": "message Line", "n": "int32", "beside": "int32"})
+        one.oneof_decl.add(name="one")
+        for own in one.field[:3]:
+            own.oneof_index = 0
     else:
+        must = file.message_type.add(name="Must")
+        _add(must, {"id": "int64", "line": "message Line", "more": "string"})
+        for own in must.field[:2]:
+            own.label = descriptor_pb2.FieldDescriptorProto.LABEL_REQUIRED
         old = file.message_type.add(name="Old")
         _add(old, {"id": "int64", "name": "string", "level": "int32", "colour": "enum Colour"})
         old.field[1].default_value, old.field[2].default_value, old.field[3].default_value = "nobody", "7", "GREEN"
@@ -328,3 +338,43 @@ def test_not_for_files(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\0")
     with pytest.raises(FlowSqlError, match=r"Format 'protobuf' is for messages \(Kafka\), not for files"):
         scan(files_table("a INT", tmp_path, "protobuf", **{"protobuf.message-class-name": "x"}))
+
+
+@pytest.mark.parametrize("wanted", [("t", "l", "n", "beside"), ("t", "beside"), ("l",), ("n",)])
+@given(parts=st.lists(st.sampled_from(["t", "l", "n", "beside"]), max_size=4))
+def test_the_last_field_of_a_oneof_counts(files: dict[str, str], wanted: tuple[str, ...], parts: list[str]) -> None:
+    """Also where it displaces a message, and where nobody asks for it."""
+    kind = message_factory.GetMessageClass(message_type("t.One", files["proto3"]))
+    values = {"t": "x", "l": {"sku": "s", "tags": ["a"]}, "n": 7, "beside": 8}
+    data = b"".join(kind(**{part: values[part]}).SerializeToString() for part in parts)
+    ddl = "t STRING, l ROW<sku STRING, tags ARRAY<STRING>>, n INT, beside INT"
+    format_ = _format("t.One", ddl)
+    (row,) = zip(
+        *(array.to_pylist() for array in _decoded(format_, ddl, [data], files["proto3"], *wanted).columns.arrays),
+        strict=True,
+    )
+    read = kind.FromString(data)
+    line = {"sku": read.l.sku, "tags": list(read.l.tags) or None} if read.HasField("l") else None
+    assert dict(zip(wanted, row, strict=True)) == {
+        name: line if name == "l" else getattr(read, name) for name in wanted
+    }
+
+
+def test_required_fields(files: dict[str, str]) -> None:
+    """A message without one is damaged, whether or not a query asks for the field; none is written."""
+    kind = message_factory.GetMessageClass(message_type("t.Must", files["proto2"]))
+    whole = kind(id=1, line={"sku": "s"}, more="m").SerializeToString()
+    lacking = kind(more="x").SerializePartialToString()
+    ddl = "more STRING"
+    with pytest.raises(BadMessageError, match="Message missing required fields: id, line"):
+        _decoded(_format("t.Must", ddl), ddl, [whole, lacking], files["proto2"])
+    half = kind(id=1, more="x").SerializePartialToString()
+    skipping = _format("t.Must", ddl, ignore_parse_errors="true")
+    found = _decoded(skipping, ddl, [half, whole, b"\xff", lacking, whole], files["proto2"])
+    assert found.columns.arrays[0].to_pylist() == ["m", "m"]
+    assert found.message.tolist() == [1, 4]
+    with pytest.raises(FlowSqlError, match="Message missing required fields: id, line"):
+        _encoded(_format("t.Must", ddl), ddl, [["x"]], files["proto2"])
+    both = "id BIGINT, line ROW<sku STRING>"
+    with pytest.raises(FlowSqlError, match=r"Message missing required fields: id$"):
+        _encoded(_format("t.Must", both), both, [[1, {"sku": "s"}], [None, {"sku": "s"}]], files["proto2"])

@@ -13,35 +13,25 @@ from pathlib import Path
 import pytest
 
 from flowsql.errors import FlowSqlError
-from flowsql.table import EnvironmentSettings, TableEnvironment
 from tests.connectors.formats.test_asked_options import form
-from tests.connectors.kafka.broker import PARTITIONS, Broker
+from tests.connectors.kafka.asked_topics import cases_of, run
+from tests.connectors.kafka.broker import PARTITIONS, Broker, as_bytes
 
 PATH = Path(__file__).with_name("asked_reading.txt")
-CASES = dict(case.split("\n", 1) for case in PATH.read_text(encoding="utf-8").split("=== ")[1:])
+CASES = cases_of(PATH)
 TYPES = Path(__file__).resolve().parents[4] / "shared" / "conformance_connectors" / "data" / "protobuf" / "types.desc"
 
 
-def as_bytes(text: str | None) -> bytes | None:
-    if text is None:
-        return None
-    return bytes.fromhex(text.removeprefix("\\x")) if text.startswith("\\x") else text.encode()
+def data_of(text: str | None) -> bytes | None:
+    if text is not None and text.startswith("\\x"):
+        return bytes.fromhex(text.removeprefix("\\x"))
+    return as_bytes(text)
 
 
-def rows_of(script: str) -> list[str]:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for key, value in (
-        ("table.local-time-zone", "UTC"), ("restart-strategy.type", "none"), ("protobuf.descriptor-files", str(TYPES)),
-    ):  # fmt: skip
-        made.get_config().set(key, value)
-    *before, query = [statement for statement in script.split(";\n") if statement.strip()]
-    for statement in before:
-        if statement.startswith("SET "):
-            key, value = statement.removeprefix("SET ").replace("'", "").split(" = ")
-            made.get_config().set(key, value)
-        else:
-            made.execute_sql(statement).wait()
-    with made.execute_sql(query).collect() as rows:
+def rows_of(script: str, prefix: str, broker: Broker) -> list[str]:
+    result = run(script, prefix, broker, {"protobuf.descriptor-files": str(TYPES)})
+    assert result is not None
+    with result.collect() as rows:
         return [json.dumps([str(row.get_row_kind()), *form(row)], ensure_ascii=False) for row in rows]
 
 
@@ -57,7 +47,7 @@ def write(broker: Broker, topic: str, messages: str) -> None:
     for line in messages.splitlines():
         if line:
             partition, key, value = json.loads(line)
-            broker.write(topic, as_bytes(value), partition=partition % PARTITIONS, key=as_bytes(key))
+            broker.write(topic, data_of(value), partition=partition % PARTITIONS, key=data_of(key))
 
 
 @pytest.mark.parametrize(
@@ -69,15 +59,15 @@ def test_reading(name: str, broker: Broker) -> None:
         pytest.skip("the types of the messages are not beside the checkout")
     prefix, case = broker.topic("r") + "-", parts_of(CASES[name])
     write(broker, f"{prefix}t", case["messages"])
-    script = case["sql"].replace("${TOPIC_PREFIX}", prefix).replace("${KAFKA}", broker.address)
     expected = case.get("here", case.get("rows"))
     if expected is None or expected.startswith("ERROR "):
         said = (expected or case["error"]).strip().removeprefix("ERROR ")
         with pytest.raises(FlowSqlError) as caught:
-            rows_of(script)
+            rows_of(case["sql"], prefix, broker)
         assert said in " ".join(caught.value.message.split())
         return
-    rows, wanted = rows_of(script), [line for line in expected.splitlines() if line]
+    rows = rows_of(case["sql"], prefix, broker)
+    wanted = [line for line in expected.splitlines() if line]
     if len({json.loads(line)[0] for line in case["messages"].splitlines() if line}) > 1:
         # Partitions are read side by side.
         rows, wanted = sorted(rows), sorted(wanted)

@@ -15,23 +15,17 @@ from typing import Any
 import pytest
 
 from flowsql.errors import FlowSqlError
-from flowsql.table import EnvironmentSettings, TableEnvironment
+from tests.connectors.kafka.asked_topics import cases_of, run
 from tests.connectors.kafka.broker import Broker
 
 PATH = Path(__file__).with_name("asked_writing.txt")
-CASES = dict(case.split("\n", 1) for case in PATH.read_text(encoding="utf-8").split("=== ")[1:])
+CASES = cases_of(PATH)
 
 
-def run(script: str) -> None:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for key, value in (("table.local-time-zone", "UTC"), ("restart-strategy.type", "none")):
-        made.get_config().set(key, value)
-    for statement in script.split(";\n"):
-        if statement.startswith("SET "):
-            key, value = statement.removeprefix("SET ").replace("'", "").split(" = ")
-            made.get_config().set(key, value)
-        elif statement.strip():
-            made.execute_sql(statement).wait()
+def written(script: str, prefix: str, broker: Broker) -> None:
+    result = run(script, prefix, broker)
+    assert result is not None
+    result.wait()
 
 
 def _text(data: bytes | None) -> str | None:
@@ -68,14 +62,13 @@ def _newest(records: list[Any], key: int) -> list[Any]:
 def test_writing(name: str, broker: Broker) -> None:
     prefix = broker.topic("w") + "-"
     script, *parts = CASES[name].split("--- ")
-    filled = script.replace("${TOPIC_PREFIX}", prefix).replace("${KAFKA}", broker.address)
     kind, _, said = parts[-1].partition("\n")
     if kind.startswith(("error", "here")):
         with pytest.raises(FlowSqlError) as caught:
-            run(filled)
+            written(script, prefix, broker)
         assert said.strip().replace("${TOPIC_PREFIX}", prefix) in " ".join(caught.value.message.split())
         return
-    run(filled)
+    written(script, prefix, broker)
     for part in parts:
         kind, _, rows = part.partition("\n")
         topic, _, names = kind.removeprefix("topic ").partition(": ")
