@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flowsql.cli.main import main as flowsql
-from tests.conformance.test_conformance import SUITE, load_judge, script_in
+from tests.conformance.suite import CONFORMANCE, load_judge
 from tests.sql.tpch.tables import write_tables
 from tests.sql.tpch.test_tpch import check
 
@@ -24,14 +24,14 @@ SCALE = 0.01
 
 def cases(settings: dict[str, str], folder: Path) -> int:
     """Run the family; how many scripts it has."""
-    if not SUITE.is_dir():
+    if not CONFORMANCE.folder.is_dir():
         return 0
     judge = load_judge()
-    paths = sorted((SUITE / "cases" / "batch_mode").glob("*.sql"))
+    paths = sorted((CONFORMANCE.folder / "cases" / "batch_mode").glob("*.sql"))
     options = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
     for path in paths:
         text = path.read_text(encoding="utf-8")
-        script = script_in(folder, path, text)
+        script = CONFORMANCE.script_in(folder, path, text)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             flowsql(["--format", "jsonl", "-D", "execution.runtime-mode=batch", "-D", "execution.batch.engine=spark",
