@@ -24,7 +24,7 @@ help:
 	@echo "make test-servers  what talks to real servers (Kafka, PostgreSQL, ...), which the tests start; installs what is missing of them"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make docs   the documents as a site: build/site/index.html"
-	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
+	@echo "make bench  cold start, waiting times at the prompt, micro benchmarks, Python functions, streams, Nexmark"
 	@echo "make fuzz   10,000 mutated statements and formatted scripts, 10,000 random expressions, property tests with many more examples,"
 	@echo "            random queries run in many ways, in batch mode, and asked of DuckDB (MINUTES=10 SEED=1)"
 	@echo "make chaos  end running jobs at random points, look at what is left; the long tests"
@@ -76,6 +76,7 @@ docs: $(VENV)/docs.installed
 
 bench: $(VENV)/test.installed
 	$(BIN)/python benchmarks/cold_start.py
+	$(BIN)/python benchmarks/interactive.py
 	for script in benchmarks/micro/*.py; do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/checkpoints.py
 	$(BIN)/python benchmarks/python_udf.py
