@@ -12,7 +12,7 @@ from flowsql.common.row import Row
 from flowsql.table.syntax.build import ast
 from flowsql.table.syntax.operands import ExpressionOperand
 from flowsql_core.errors import BindError
-from flowsql_core.types.logical import without_attribute
+from flowsql_core.types.logical import without_attributes
 
 if TYPE_CHECKING:
     from flowsql_core.types.logical import LogicalType
@@ -127,7 +127,7 @@ def _interval(value: datetime.timedelta) -> ast.IntervalLiteral:
 
 
 def written_type(logical: LogicalType) -> ast.TypeSpec:
-    """A type as CAST and DDL take it; the mark of a time attribute is no part of it."""
+    """Return a type as CAST and DDL take it: time attributes, nested ones included, become plain timestamps."""
     from flowsql_grammar import parse_type
 
-    return parse_type(str(without_attribute(logical)))
+    return parse_type(str(without_attributes(logical)))

@@ -492,6 +492,23 @@ def without_attribute(type_: LogicalType) -> LogicalType:
     return type_
 
 
+def without_attributes(type_: LogicalType) -> LogicalType:
+    """Return a type whose time attributes, those of nested fields and elements included, are plain timestamps.
+
+    >>> rowtime = TimestampType(precision=3, attribute=TimeAttribute.ROWTIME)
+    >>> str(without_attributes(RowType(fields=(Field("ts", rowtime),))))
+    'ROW<`ts` TIMESTAMP(3)>'
+    """
+    match type_:
+        case ArrayType(element=element) | MultisetType(element=element):
+            return replace(type_, element=without_attributes(element))
+        case MapType(key=key, value=value):
+            return replace(type_, key=without_attributes(key), value=without_attributes(value))
+        case RowType(fields=fields) | StructuredType(fields=fields):
+            return replace(type_, fields=tuple(replace(field, type=without_attributes(field.type)) for field in fields))
+    return without_attribute(type_)
+
+
 @record
 class Column:
     """A name with a type: one column of a row type as plans carry it."""
