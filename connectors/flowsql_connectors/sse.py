@@ -9,17 +9,19 @@ import logging
 import threading
 import time
 from collections import deque
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Final
-from urllib.parse import parse_qs, urlsplit
+from typing import ClassVar, Final
+from urllib.parse import parse_qs
 
 from flowsql_connectors.messages.backoff import Backoff
+from flowsql_connectors.messages.connections import BoundedHandler, BoundedServer
 from flowsql_connectors.messages.listening import (
     CERTIFICATE,
     HOST,
     KEY,
+    MOST_CONNECTIONS,
     PATH,
     PORT,
+    REQUEST_MS,
     TOKEN,
     check_certificate,
     check_secret,
@@ -78,8 +80,11 @@ class EventSinkFactory(MessageSinkFactory):
     identifier = "sse"
     own_options = OptionSet(
         required=(PORT,),
-        optional=(HOST, PATH, AUTHENTICATION, TOKEN, BUFFER, START, KEEP_ALIVE_MS, ORIGIN, CERTIFICATE, KEY),
-    )
+        optional=(
+            HOST, PATH, AUTHENTICATION, TOKEN, BUFFER, START, KEEP_ALIVE_MS, ORIGIN, MOST_CONNECTIONS, REQUEST_MS,
+            CERTIFICATE, KEY,
+        ),
+    )  # fmt: skip
     flush_options = (FLUSH_ROWS, FLUSH_MS)
     changes = True
     alone = True
@@ -118,7 +123,7 @@ class _Events(MessageOutlet):
         self._next = 1
         self._readers = 0
         self._ended = False
-        self._server: ThreadingHTTPServer | None = None
+        self._server: BoundedServer | None = None
 
     def open(self) -> None:
         """Listen, and say where.
@@ -197,24 +202,24 @@ class _Events(MessageOutlet):
         return self._next - len(self._kept)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(BoundedHandler):
     """A connection of a reader."""
 
     source: ClassVar[_Events]
-    protocol_version = "HTTP/1.1"
-    timeout = 30
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         """Events, until one side ends."""
         self.close_connection = True
-        parts = urlsplit(self.path)
+        path, query = self.target()
         values = self.source.values
-        if parts.path != values.get(PATH):
+        if path != values.get(PATH):
             self._refuse(404, "no table is here")
             return
-        asked = parse_qs(parts.query)
+        asked = parse_qs(query)
         if values.get(AUTHENTICATION) == "token" and not self._may_read(asked):
             self._refuse(401, "the token is missing or wrong")
+            return
+        if not self.prove():
             return
         # Whoever has seen the head of the answer gets every event from then on.
         number = self.source.enter(self.headers.get("Last-Event-ID", ""))
@@ -241,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _may_read(self, asked: dict[str, list[str]]) -> bool:
         """By a header, or, as browsers send none of their own, by a parameter of the address."""
-        shown = self.headers.get("Authorization") or asked.get("token", [""])[-1]
+        shown = self.headers.get("Authorization", "").encode("latin-1") or asked.get("token", [""])[-1].encode()
         return shows_token(shown, self.source.token)
 
     def _refuse(self, status: int, said: str) -> None:
@@ -259,10 +264,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Access-Control-Allow-Origin", origin)
         self.send_header("Connection", "close")
         self.end_headers()
-
-    def version_string(self) -> str:
-        """Who answers, without versions."""
-        return "FlowSQL"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged: their addresses may hold secrets."""

@@ -11,27 +11,29 @@ import json
 import logging
 import threading
 import time
-import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
+from flowsql_connectors.messages.connections import BoundedHandler, BoundedServer
 from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
 from flowsql_connectors.messages.listening import (
     CERTIFICATE,
     HOST,
     KEY,
+    MOST_CONNECTIONS,
     PATH,
     PORT,
+    REQUEST_MS,
     TOKEN,
     check_certificate,
     check_secret,
     listen,
     shows_token,
 )
+from flowsql_connectors.messages.request_body import ENCODINGS, BodyError, decoded, read_body
 from flowsql_connectors.messages.source import MessageSourceFactory
 from flowsql_connectors.options import (
     ConnectorOption,
@@ -81,8 +83,6 @@ MOST_WAITING = ConnectorOption(
 )
 _HEADERS: Final = {"token": "Authorization", "hmac-sha256": "X-Hub-Signature-256", "none": ""}
 _LINE_TYPES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines", "application/x-jsonlines")
-#: Seconds that a sender may take for a request.
-_PATIENCE_S: Final = 30
 #: What a sender is told to wait, seconds.
 _RETRY_S: Final = 1
 
@@ -95,7 +95,7 @@ class WebhookSourceFactory(MessageSourceFactory):
         required=(PORT,),
         optional=(
             HOST, PATH, AUTHENTICATION, TOKEN, AUTHENTICATION_HEADER, RECORDS, ACKNOWLEDGE, ACKNOWLEDGE_MS, MOST_BYTES,
-            MOST_WAITING, CERTIFICATE, KEY,
+            MOST_WAITING, MOST_CONNECTIONS, REQUEST_MS, CERTIFICATE, KEY,
         ),
     )  # fmt: skip
     metadata: ClassVar[Mapping[str, LogicalType]] = {
@@ -154,6 +154,7 @@ class _WebhookFeed(MessageFeed):
         self.token = (values.get(TOKEN) or "").encode()
         self.header = values.get(AUTHENTICATION_HEADER) or _HEADERS[values.get(AUTHENTICATION)]
         self.lines = values.get(RECORDS) or ("lines" if table.option("format") == "csv" else None)
+        self.name = table.name
         self._table = table
         self._changed = threading.Condition()
         self._queue: deque[_Request] = deque()
@@ -162,7 +163,7 @@ class _WebhookFeed(MessageFeed):
         self._given = 0
         self._kept = 0
         self._closed = False
-        self._server: ThreadingHTTPServer | None = None
+        self._server: BoundedServer | None = None
 
     def open(self, position: Any) -> None:
         """Listen, and say where.
@@ -254,77 +255,68 @@ class _WebhookFeed(MessageFeed):
         return 200, ""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(BoundedHandler):
     """A connection of a sender."""
 
     webhook: ClassVar[_WebhookFeed]
-    protocol_version = "HTTP/1.1"
-    timeout = _PATIENCE_S
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         """Rows."""
-        self._answer(*self._taken())
+        try:
+            self._answer(*self._taken())
+        except BodyError as error:
+            late = self.is_late()
+            self._answer(408 if late else error.status, "the request took too long" if late else error.said)
+        except OSError:
+            raise
+        except Exception:  # no sender ends a job, and none waits for an answer that never comes
+            logger.exception("Table '%s' could not take a request", self.webhook.name)
+            self.close_connection = True
+            self._answer(500, "the request could not be taken: the log of the job says why")
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         """Nothing is given out here."""
         self.close_connection = True
         self._answer(405, "rows are sent by POST")
 
     do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET  # noqa: N815
 
-    def version_string(self) -> str:
-        """Who answers, without versions."""
-        return "FlowSQL"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged: their addresses may hold secrets."""
-
     def _taken(self) -> tuple[int, str]:
+        """Status and words of the answer.
+
+        Raises:
+            BodyError: the body is not whole, too large, or not encoded as it says.
+        """
         feed = self.webhook
-        parts = urlsplit(self.path)
+        closes = self.close_connection
         # What is not read would be taken for the next request.
         self.close_connection = True
-        if parts.path != feed.values.get(PATH):
+        path, asked = self.target()
+        if path != feed.values.get(PATH):
             return 404, "no table is here"
-        length = self.headers.get("Content-Length", "")
-        if not length.isdigit():
-            return 411, "the request needs a Content-Length"
-        most = feed.values.get(MOST_BYTES)
-        if int(length) > most:
-            return 413, f"a request has at most {most} bytes"
         if feed.values.get(AUTHENTICATION) == "token" and not self._shows_token():
             return 401, "the token is missing or wrong"
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
-            return 400, "the request broke off"
-        self.close_connection = self.headers.get("Connection", "").lower() == "close"
+        most = feed.values.get(MOST_BYTES)
+        body = read_body(self.rfile, self.headers, most)
         if feed.values.get(AUTHENTICATION) == "hmac-sha256" and not self._signs(body):
             return 401, "the signature is missing or wrong"
-        match self.headers.get("Content-Encoding", "identity").lower():
-            case "gzip":
-                try:
-                    body = zlib.decompressobj(wbits=31).decompress(body, most + 1)
-                except zlib.error:
-                    return 400, "the body is not gzip"
-                if len(body) > most:
-                    return 413, f"a request has at most {most} bytes"
-            case "identity":
-                pass
-            case other:
-                return 415, f"the encoding '{other}' is not known: gzip is"
-        messages = self._messages(body)
+        if not self.prove():
+            return 408, "the request took too long"
+        self.close_connection = closes
+        messages = self._messages(decoded(body, self.headers, most))
         if not messages:
             return 400, "there is no row"
         fault = feed.context.fault(messages)
         if fault is not None:
             return 400, fault
         headers = {name: value for name, value in self.headers.items() if name.lower() != feed.header.lower()}
-        query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        query = {name: values[-1] for name, values in parse_qs(asked, keep_blank_values=True).items()}
         remote = str(self.client_address[0])
         return feed.take(_Request(messages, remote, headers, query, feed.context.clock.now_ms()))
 
     def _shows_token(self) -> bool:
-        return shows_token(self.headers.get(self.webhook.header, ""), self.webhook.token)
+        shown = self.headers.get(self.webhook.header, "")
+        return shows_token(shown.encode("latin-1"), self.webhook.token)
 
     def _signs(self, body: bytes) -> bool:
         shown = self.headers.get(self.webhook.header, "").removeprefix("sha256=")
@@ -340,19 +332,13 @@ class _Handler(BaseHTTPRequestHandler):
         return [body] if body else []
 
     def _answer(self, status: int, said: str) -> None:
-        content = json.dumps({"error": said}).encode() if said else b""
-        self.send_response(status)
-        if content:
-            self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
+        headers = {"Content-Type": "application/json"} if said else {}
         if status in (429, 503):
-            self.send_header("Retry-After", str(_RETRY_S))
+            headers["Retry-After"] = str(_RETRY_S)
         if status == 401:
-            self.send_header("WWW-Authenticate", "Bearer")
+            headers["WWW-Authenticate"] = "Bearer"
         if status == 405:
-            self.send_header("Allow", "POST")
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
+            headers["Allow"] = "POST"
+        if status == 415:
+            headers["Accept-Encoding"] = ENCODINGS
+        self.answer(status, json.dumps({"error": said}).encode() if said else b"", headers)

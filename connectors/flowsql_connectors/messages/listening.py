@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hmac
-import logging
 import ssl
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-from flowsql_connectors.options import ConnectorOption, OptionValues, optional, parse_natural
+from flowsql_connectors.messages.connections import BoundedHandler, BoundedServer
+from flowsql_connectors.options import ConnectorOption, OptionValues, optional, parse_natural, parse_positive
+from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.graph.specs import TableSpec
-
-logger = logging.getLogger(__name__)
 
 
 def _path(text: str) -> str:
@@ -32,6 +29,16 @@ CERTIFICATE: ConnectorOption[str | None] = ConnectorOption(
     "tls.cert-file", optional(str), None, "The server's certificate (PEM); with 'tls.key-file' it speaks https."
 )
 KEY: ConnectorOption[str | None] = ConnectorOption("tls.key-file", optional(str), None, "The certificate's key (PEM).")
+
+MOST_CONNECTIONS = ConnectorOption(
+    "connections.max",
+    parse_positive,
+    256,
+    "How many connections may be open at once; never more than a quarter of the process's file descriptors.",
+)
+REQUEST_MS = ConnectorOption(
+    "request.timeout", parse_duration_ms, 30_000, "How long a connection may take until its request is whole."
+)
 
 
 def check_secret(values: OptionValues, is_open: bool, others: str, what: str) -> None:
@@ -65,9 +72,7 @@ def check_certificate(values: OptionValues) -> None:
         raise BindError("missing-option", f"'{CERTIFICATE.key}' and '{KEY.key}' belong together.")
 
 
-def listen(
-    table: TableSpec, values: OptionValues, handler: type[BaseHTTPRequestHandler]
-) -> tuple[ThreadingHTTPServer, str]:
+def listen(table: TableSpec, values: OptionValues, handler: type[BoundedHandler]) -> tuple[BoundedServer, str]:
     """A server that runs in threads of its own, and its address.
 
     Raises:
@@ -75,7 +80,7 @@ def listen(
     """
     host, port = values.get(HOST), values.get(PORT)
     try:
-        server = _Server((host, port), handler)
+        server = BoundedServer((host, port), handler, values.get(MOST_CONNECTIONS), values.get(REQUEST_MS) / 1000)
     except OSError as error:
         text = f"Table '{table.name}' cannot listen at {host}:{port}: {error.strerror}."
         raise ConnectorError("cannot-listen", text, hint="'port' and 'host' say where") from error
@@ -94,15 +99,6 @@ def listen(
     return server, f"{scheme}://{host}:{server.server_address[1]}{values.get(PATH)}"
 
 
-def shows_token(header: str, token: bytes) -> bool:
-    """Whether a header holds the token; takes as long whatever it holds."""
-    return hmac.compare_digest(header.removeprefix("Bearer ").encode("latin-1"), token)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A sender went away, or speaks something else."""
-        logger.debug("a request of %s broke off", client_address, exc_info=True)
+def shows_token(header: bytes, token: bytes) -> bool:
+    """Return whether a header holds the token; takes as long whatever it holds."""
+    return hmac.compare_digest(header.removeprefix(b"Bearer "), token)

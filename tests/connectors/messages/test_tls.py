@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import ssl
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from flowsql_core.errors import BindError, ConnectorError
 from tests.connectors.tables import batch_of, poll, reader_of, rows_of, source_of, table_of, writer_of
 
-from .test_webhook import listening, table
+from .test_connections import strangers
+from .test_webhook import BEARER, listening, table
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 
@@ -91,3 +94,18 @@ def test_websockets(certificate: tuple[Path, Path]) -> None:
                     poll(reader)
             reader.close()
         made.shutdown()
+
+
+def test_tls_handshakes_that_never_come(caplog: Any, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    made = table(
+        "id INT", tls__cert_file=str(cert), tls__key_file=str(key), connections__max="4", request__timeout="1 s"
+    )
+    with listening(made, caplog) as one, strangers(one, 30):
+        trusting = ssl.create_default_context(cafile=str(cert))
+        url = urlsplit(one.url)
+        connection = http.client.HTTPSConnection(str(url.hostname), url.port, timeout=20, context=trusting)
+        connection.request("POST", "/in", b'{"id": 1}', BEARER)
+        assert connection.getresponse().status == 202
+        connection.close()
+        assert one.read(1) == [[1]]
