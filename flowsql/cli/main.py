@@ -22,6 +22,9 @@ from flowsql.cli.arguments.parser import (
 #: ``flowsql.cli.commands`` that does what they say. Without such a word a script runs.
 COMMANDS: Final = ("explain", "fmt", "init", "job", "lineage", "lint", "plan", "run", "sample", "tail", "test", "top")
 
+#: Calls within calls: types and values of nested arrays are printed by recursion. A stack of 8 MB holds more of them.
+_CALLS: Final = 4000
+
 #: Commands that only read or write SQL: they start without what the engine needs.
 _WITHOUT_ENGINE: Final = frozenset(("fmt", "init"))
 
@@ -52,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name == "script" and invocation.is_shell:
             module = "flowsql.cli.shell.shell"
         cold_start.spare_the_collector()
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _CALLS))
         if name not in _WITHOUT_ENGINE:
             cold_start.compute_alone()
             cold_start.keep_pandas_out()

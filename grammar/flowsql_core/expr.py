@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import BooleanType, LogicalType
+
+T = TypeVar("T")
 
 
 @record
@@ -65,8 +67,7 @@ class Call:
         return _equal_calls(self, other) if isinstance(other, Call) else NotImplemented
 
     def __getstate__(self) -> dict[str, Any]:
-        # Hashes of texts differ from process to process.
-        return {name: value for name, value in self.__dict__.items() if name != _HASH}
+        return _without_facts(self)
 
 
 @record
@@ -93,6 +94,16 @@ class Case:
     type: LogicalType
     span: Span | None = field(default=None, compare=False, repr=False)
     is_if: bool = False
+
+    def __hash__(self) -> int:
+        kept: int | None = self.__dict__.get(_HASH)
+        if kept is None:
+            parts = (self.conditions, self.results, self.otherwise, self.type, self.is_if)
+            kept = self.__dict__[_HASH] = hash(parts)
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_facts(self)
 
 
 Expr = InputRef | Literal | Call | Cast | Case
@@ -133,7 +144,14 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             assert_never(expr)
 
 
-_HASH = "_kept_hash"
+#: What names of facts begin with that nodes keep; they are no part of a node's content.
+_KEPT = "_kept_"
+_HASH = f"{_KEPT}hash"
+
+
+def _without_facts(node: Expr) -> dict[str, Any]:
+    # Hashes of texts differ from process to process.
+    return {name: value for name, value in node.__dict__.items() if not name.startswith(_KEPT)}
 
 
 def _hash_of(call: Call) -> int:
@@ -194,17 +212,51 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """Rewrite bottom-up: ``change`` sees each node after its operands were rewritten."""
+    """Rewrite bottom-up: ``change`` sees each node after its operands were rewritten.
+
+    A node that several places share is rewritten once, so that they share the result.
+    """
+    return _transformed(expr, change, {})
+
+
+def _transformed(expr: Expr, change: Callable[[Expr], Expr], done: dict[int, Expr]) -> Expr:
     spine: list[tuple[Expr, tuple[Expr, ...]]] = []
-    while below := children(expr):
+    found: Expr | None = None
+    while (below := children(expr)) and (found := done.get(id(expr))) is None:
         spine.append((expr, below))
         expr = below[0]
-    made = change(expr)
+    made = change(expr) if found is None else found
     for node, old in reversed(spine):
-        new = (made, *[transform(child, change) for child in old[1:]])
+        new = (made, *[_transformed(child, change, done) for child in old[1:]])
         same = all(a is b for a, b in zip(old, new, strict=True))
         made = change(node if same else with_children(node, new))
+        done[id(node)] = made
     return made
+
+
+def fact(expr: Expr, name: str, find: Callable[[Expr, list[T]], T]) -> T:
+    """Return a fact about a node that follows from the node and the same fact about its operands.
+
+    Each node keeps the fact, so that asking for it again, or for a larger expression, costs what is new.
+
+    Args:
+        name: of the fact, the same for the same ``find``.
+        find: the fact of a node, given the facts of its operands in order.
+    """
+    name = _KEPT + name
+    waiting = [] if name in expr.__dict__ else [expr]
+    while waiting:
+        node = waiting[-1]
+        below = children(node)
+        missing = [child for child in below if name not in child.__dict__] if name not in node.__dict__ else []
+        if missing:
+            waiting.extend(missing)
+            continue
+        if name not in node.__dict__:
+            node.__dict__[name] = find(node, [child.__dict__[name] for child in below])
+        waiting.pop()
+    kept: T = expr.__dict__[name]
+    return kept
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -218,7 +270,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def input_refs(expr: Expr) -> frozenset[int]:
     """Indexes of the input columns that the expression reads."""
-    return frozenset(node.index for node in walk(expr) if isinstance(node, InputRef))
+    return fact(expr, "refs", _refs_of)
+
+
+def _refs_of(node: Expr, below: list[frozenset[int]]) -> frozenset[int]:
+    if isinstance(node, InputRef):
+        return frozenset((node.index,))
+    if len(below) == 1:
+        return below[0]
+    return frozenset().union(*below)
 
 
 def remap_inputs(expr: Expr, new_index: Callable[[int], int]) -> Expr:

@@ -25,15 +25,16 @@ _PATTERN = re.compile(
     |(?P<word>(?:[^\W\d]|\$)[\w$]*)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<symbol><>|<=|>=|=>|\|\||/\*\+|\*/|\{-|-\}|(?!/\*)[-+*/%=<>()\[\]{},.;:?|^])
-    |(?P<string>'(?:[^']|'')*')
+    |(?P<string>'[^']*(?:''[^']*)*')
     |(?P<quoted>`(?:[^`]|``)+`)""",
     re.VERBOSE,
 )
 
 # Strings with something in front. Few texts have one, so this is compiled when it is first asked for.
 _PREFIXED = (
-    r"(?P<charset>_[A-Za-z0-9][A-Za-z0-9\-_.:]*'(?:[^']|'')*')|(?P<national>[nN]'(?:[^']|'')*')"
-    r"|(?P<unicode>[uU]&'(?:[^']|'')*')|(?P<escaped>[eE]'(?:[^'\\]|''|\\(?s:.))*')|(?P<binary>[xX]'(?:[^']|'')*')"
+    r"(?P<charset>_[A-Za-z0-9][A-Za-z0-9\-_.:]*'[^']*(?:''[^']*)*')|(?P<national>[nN]'[^']*(?:''[^']*)*')"
+    r"|(?P<unicode>[uU]&'[^']*(?:''[^']*)*')|(?P<escaped>[eE]'[^'\\]*(?:(?:''|\\(?s:.))[^'\\]*)*')"
+    r"|(?P<binary>[xX]'[^']*(?:''[^']*)*')"
 )
 
 # Two words that act as one where both stand together: the first alone would need two tokens of look-ahead.

@@ -13,7 +13,7 @@ from flowsql_grammar.tables import tables
 
 Start = Literal["statement", "expr", "null_type"]
 
-MAX_DEPTH = 400
+MAX_DEPTH = 8000
 """Levels of nesting of builder steps: about 200 nested calls or 80 nested subqueries.
 
 Chains such as ``a OR b OR c`` count once, however long they are.

@@ -8,7 +8,7 @@ from typing import Final
 
 #: Comments are left as they are; a hint is none.
 _PIECE: Final = re.compile(
-    r"--[^\n]*|/\*(?!\+)(?s:.)*?\*/|(?P<quoted>'(?:[^']|'')*'|`[^`]*`)|\$\{(?P<name>[A-Za-z_][\w.-]*)\}"
+    r"--[^\n]*|/\*(?!\+)(?s:.)*?\*/|(?P<quoted>'[^']*(?:''[^']*)*'|`[^`]*`)|\$\{(?P<name>[A-Za-z_][\w.-]*)\}"
 )
 _NAME: Final = re.compile(r"\$\{([A-Za-z_][\w.-]*)\}")
 

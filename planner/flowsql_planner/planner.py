@@ -16,6 +16,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.large_stack import with_room
 from flowsql_core.record import record
 from flowsql_core.types.logical import Column, is_rowtime
 from flowsql_planner.bind import operations as op
@@ -35,7 +36,6 @@ from flowsql_planner.explain.sections import (
     render_physical,
 )
 from flowsql_planner.explain.stream_graph import chaining_text, json_plan
-from flowsql_planner.large_stack import with_room
 from flowsql_planner.logical.nodes import Filter, Project, Rel, Scan, Sink, Union, Values
 from flowsql_planner.logical.rewrite import retype, walk
 from flowsql_planner.optimize.driver import Trace, optimize

@@ -9,6 +9,7 @@ import enum
 from dataclasses import replace
 from typing import ClassVar, Self
 
+from flowsql_core.large_stack import in_large_stack
 from flowsql_core.record import record
 
 MAX_LENGTH = 2147483647
@@ -36,7 +37,11 @@ class LogicalType:
         raise NotImplementedError(type(self).__name__)
 
     def __str__(self) -> str:
-        return self.text() if self.nullable else f"{self.text()} NOT NULL"
+        try:
+            text = self.text()
+        except RecursionError:
+            text = in_large_stack(self.text)
+        return text if self.nullable else f"{text} NOT NULL"
 
     def as_nullable(self, nullable: bool = True) -> Self:
         """The same type with the given nullability."""

@@ -9,7 +9,9 @@ from typing import NoReturn
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^']|'')*')|([A-Za-z_][A-Za-z0-9_$]*)|(\d+)|(\*[A-Z]+\*)|([<>(),.]))")
+_TOKEN = re.compile(
+    r"\s*(?:(`(?:[^`]|``)*`)|('[^']*(?:''[^']*)*')|([A-Za-z_][A-Za-z0-9_$]*)|(\d+)|(\*[A-Z]+\*)|([<>(),.]))"
+)
 _SIMPLE: dict[str, t.LogicalType] = {
     "BOOLEAN": t.BOOLEAN, "TINYINT": t.TINYINT, "SMALLINT": t.SMALLINT, "INT": t.INT, "INTEGER": t.INT,
     "BIGINT": t.BIGINT, "FLOAT": t.FLOAT, "DATE": t.DATE, "STRING": t.STRING, "BYTES": t.BYTES, "NULL": t.NULL,

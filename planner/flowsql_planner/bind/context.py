@@ -10,8 +10,9 @@ from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.span import Source, Span
 from flowsql_grammar import ast
+from flowsql_planner.bind.query.known_views import Asked
 from flowsql_planner.bind.sql_text.expand_names import Expansions
-from flowsql_planner.catalog.manager import CatalogManager
+from flowsql_planner.catalog.manager import CatalogManager, Resolved
 from flowsql_planner.error_position import errors_at
 from flowsql_planner.logical.nodes import Rel
 
@@ -34,6 +35,8 @@ class BindContext:
     known: Mapping[int, tuple[ast.Node, Rel]] = field(default_factory=dict)
     #: Names of the columns of SELECTs that name two alike, by the ``id`` of the node: who reads them cannot tell which.
     repeated: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    #: While a view is created: what was looked up, and plans of other views that were bound for an earlier one.
+    asked: Asked | None = None
 
     @property
     def streaming(self) -> bool:
@@ -69,4 +72,18 @@ class BindContext:
 
     def inside(self, path: ObjectPath) -> BindContext:
         """The context of a view's query, a level deeper."""
-        return BindContext(self.catalogs, self.config, self.source, (*self.expanding, path))
+        asked = None if self.asked is None else Asked()
+        return BindContext(self.catalogs, self.config, self.source, (*self.expanding, path), asked=asked)
+
+    def note_function(self, parts: tuple[str, ...]) -> None:
+        """Note that the query depends on what a function's name stands for."""
+        if self.asked is not None and self.catalogs.has_functions:
+            found = self.catalogs.functions.find_user(parts) if len(parts) <= 3 else None
+            self.asked.functions.append((parts, found))
+
+    def lookup(self, path: ObjectPath) -> Resolved | None:
+        """Return what is at a path of the catalogs, and note that the query depends on it."""
+        found = self.catalogs.lookup(path)
+        if self.asked is not None:
+            self.asked.objects.append((path, None if found is None else found.value))
+        return found

@@ -6,12 +6,12 @@ from typing import assert_never
 
 from flowsql_core.catalog import CatalogDatabase
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
+from flowsql_core.large_stack import with_room
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.query.query import bind_query
-from flowsql_planner.large_stack import with_room
 
 _SPLIT = "split it with views or WITH"
 

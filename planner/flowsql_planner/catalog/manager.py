@@ -77,6 +77,10 @@ class CatalogManager:
         """Modules of system functions."""
         return ModuleManager()
 
+    def modules_used(self) -> tuple[str, ...] | None:
+        """Return the names of the modules in use, in order; None while they are those of a new session."""
+        return tuple(self.modules.used) if "modules" in self.__dict__ else None
+
     def tell_inferred(self, name: str, note: str) -> None:
         """Columns were inferred; said once for each name, and again where something else was found."""
         if self.on_inferred is not None and (name, note) not in self._told:

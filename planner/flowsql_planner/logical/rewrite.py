@@ -41,9 +41,11 @@ from flowsql_planner.logical.nodes import (
 
 def walk(rel: Rel) -> Iterator[Rel]:
     """The node and all below it, top-down, left to right."""
-    yield rel
-    for child in inputs(rel):
-        yield from walk(child)
+    waiting = [rel]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(inputs(node)))
 
 
 def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:

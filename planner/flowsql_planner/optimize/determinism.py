@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowsql_core.expr import Call, Expr, walk
+from flowsql_core.expr import Call, Expr, fact, walk
 from flowsql_core.python_call import PYTHON, called_function
 
 #: Functions whose value is another one at each call; Flink never moves or merges them into several places.
@@ -20,7 +20,11 @@ _CLOCK: Final = frozenset(
 
 def is_deterministic(expr: Expr) -> bool:
     """Whether evaluating the expression again, or elsewhere, gives the same value."""
-    return not any(isinstance(node, Call) and _draws(node) for node in walk(expr))
+    return fact(expr, "deterministic", _is_deterministic)
+
+
+def _is_deterministic(node: Expr, below: list[bool]) -> bool:
+    return all(below) and not (isinstance(node, Call) and _draws(node))
 
 
 def is_foldable(expr: Expr) -> bool:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from flowsql_core.errors import InternalError
 from flowsql_core.record import record
 from flowsql_planner.logical.nodes import Rel, inputs
-from flowsql_planner.logical.rewrite import with_inputs
+from flowsql_planner.logical.rewrite import walk, with_inputs
 
 #: A local rewrite: the new node, or None when the node stays.
 Rule = Callable[[Rel], Rel | None]
 #: A rewrite of the whole plan; the same object when nothing changed.
 TreeRule = Callable[[Rel], Rel]
 
+#: Rounds of a stage, and rules that fire on a node, before rules are taken to undo each other; more for larger plans.
 _MAX_ROUNDS = 100
 
 
@@ -53,27 +54,28 @@ def optimize(root: Rel, program: tuple[Stage, ...], trace: Trace | None = None) 
 
 
 def _fixpoint(root: Rel, stage: Stage, trace: Trace) -> Rel:
-    for _ in range(_MAX_ROUNDS):
-        changed = _rewrite(root, stage, trace)
+    most = _MAX_ROUNDS + 2 * sum(1 for _ in walk(root))
+    for _ in range(most):
+        changed = _rewrite(root, stage, trace, most)
         if changed is root:
             return root
         root = changed
     raise InternalError(f"optimizer stage '{stage.name}' does not come to rest")
 
 
-def _rewrite(rel: Rel, stage: Stage, trace: Trace) -> Rel:
+def _rewrite(rel: Rel, stage: Stage, trace: Trace, most: int) -> Rel:
     """One pass: each node's rules, then its inputs, then its rules once more over what became of these.
 
     So what moves down passes a chain of nodes at once, and so does what becomes known from below.
     """
-    rel = _applied(rel, stage, trace)
-    made = with_inputs(rel, tuple(_rewrite(child, stage, trace) for child in inputs(rel)))
-    return rel if made is rel else _applied(made, stage, trace)
+    rel = _applied(rel, stage, trace, most)
+    made = with_inputs(rel, tuple(_rewrite(child, stage, trace, most) for child in inputs(rel)))
+    return rel if made is rel else _applied(made, stage, trace, most)
 
 
-def _applied(rel: Rel, stage: Stage, trace: Trace) -> Rel:
+def _applied(rel: Rel, stage: Stage, trace: Trace, most: int) -> Rel:
     """A node after the rules that fire on it."""
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(most):
         for rule in stage.rules:
             made = rule(rel)
             if made is not None:

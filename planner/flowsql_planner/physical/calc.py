@@ -9,6 +9,7 @@ from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.logical.rewrite import refs
 from flowsql_planner.optimize.determinism import is_deterministic
+from flowsql_planner.optimize.growth import grows_too_much
 from flowsql_planner.physical.nodes import Calc, Physical
 
 
@@ -25,7 +26,11 @@ def make_calc(source: Physical, projections: tuple[Expr, ...], names: tuple[str,
 
 def make_filter(source: Physical, condition: Expr, span: Span | None) -> Physical:
     """A filter over a node; merged with a Calc below, unless that draws what the filter judges."""
-    if isinstance(source, Calc) and all(is_deterministic(source.projections[index]) for index in input_refs(condition)):
+    if (
+        isinstance(source, Calc)
+        and all(is_deterministic(source.projections[index]) for index in input_refs(condition))
+        and not grows_too_much((condition,), source.projections)
+    ):
         own = substitute(condition, source.projections)
         return replace(source, condition=conjunction((*conjuncts(source.condition), *conjuncts(own))))
     return Calc(inputs=(source,), schema=source.schema, projections=refs(source.schema), condition=condition, span=span)
@@ -48,8 +53,11 @@ def is_identity(projections: tuple[Expr, ...], width: int) -> bool:
 def may_merge(above: tuple[Expr, ...], below: tuple[Expr, ...]) -> bool:
     """Whether expressions over a projection may be written over its input.
 
-    A non-deterministic expression must not be evaluated twice, nor where a condition would see another value.
+    A non-deterministic expression must not be evaluated twice, nor where a condition would see another value. Columns
+    that use the one below several times, again and again, would double with each projection.
     """
+    if grows_too_much(above, below):
+        return False
     if all(is_deterministic(expr) for expr in below):
         return True
     uses: dict[int, int] = {}

@@ -36,6 +36,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
+from flowsql_core.large_stack import in_large_stack, with_room
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,
@@ -125,6 +126,7 @@ class _Step:
 
     ``depth`` counts first inputs of first inputs. Every kind of step begins with its first input, on all rows of the
     frame, so that a deep chain is computed from its lowest ``stage`` up: in a loop, not in calls as deep as the chain.
+    ``nesting`` counts the calls within calls that computing the step takes, which first inputs do not add to.
     ``shared``: more than one step or column asks for the result.
     """
 
@@ -135,12 +137,15 @@ class _Step:
     raises: bool
     costly: bool
     depth: int = field(init=False)
+    nesting: int = field(init=False)
     stage: _Step | None = field(init=False)
     shared: bool = False
 
     def __post_init__(self) -> None:
         below = self.inputs[0] if self.inputs else None
         self.depth = 0 if below is None else below.depth + 1
+        inner = max((step.nesting for step in self.inputs[1:]), default=-1) + 1
+        self.nesting = inner if below is None else max(below.nesting, inner)
         if below is None or not below.depth or below.depth % _STAGE:
             self.stage = None if below is None else below.stage
         else:
@@ -179,6 +184,8 @@ class _Step:
 
 #: Steps of a chain between two stages.
 _STAGE = 64
+#: Calls within calls from which on an expression is computed with a larger stack.
+_NESTED = 100
 
 
 def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
@@ -187,6 +194,10 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     The arrays that come out have the physical types of ``types.arrow``. Raises ExecutionError with the expression's
     place where a row breaks a rule, TooManyBytesError where the values of fewer rows would fit in an array.
     """
+    return with_room(lambda: _projections(exprs, context))
+
+
+def _projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
     builder = _Builder(context)
     folded = [transform(fold(expr, context), without_far_moments) for expr in exprs]
     declared = [not expr.type.nullable and any(only_declares(node) for node in walk(expr)) for expr in folded]
@@ -208,11 +219,17 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
             for column, default in zip(made, defaults, strict=True)
         ]
 
+    if max((step.nesting for step in steps), default=0) > _NESTED:
+        return lambda columns, n: in_large_stack(lambda: project(columns, n))
     return project
 
 
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
+    return with_room(lambda: _condition(expr, context))
+
+
+def _condition(expr: Expr, context: EvalContext) -> Condition:
     builder = _Builder(context)
     step = builder.step(undeclared(transform(fold(expr, context), without_far_moments)))
 
@@ -223,6 +240,8 @@ def compile_condition(expr: Expr, context: EvalContext) -> Condition:
         except TooManyBytesError:
             return np.concatenate([keep(part, rows) for part, rows in halves(columns, n)])
 
+    if step.nesting > _NESTED:
+        return lambda columns, n: in_large_stack(lambda: keep(columns, n))
     return keep
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from flowsql.table.environment_settings import EnvironmentSettings
 from flowsql.table.session.environment import TableEnvironment
+from flowsql_core import large_stack as deep
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
-from flowsql_planner import large_stack as deep
 
 
 @pytest.mark.parametrize(

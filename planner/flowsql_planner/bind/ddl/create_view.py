@@ -14,14 +14,14 @@ from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.output_names import column_alias
+from flowsql_planner.bind.query.known_views import Asked, KnownView
 from flowsql_planner.bind.query.query import bind_query
 from flowsql_planner.bind.sql_text.expand_names import Expansions, expand
 from flowsql_planner.bind.sql_text.named_view import with_names
 from flowsql_planner.bind.sql_text.unparse import unparse_query
 from flowsql_planner.bind.sql_text.validated_form import validated
 from flowsql_planner.error_position import errors_at
-from flowsql_planner.logical.nodes import Rel, Scan
-from flowsql_planner.logical.rewrite import walk
+from flowsql_planner.logical.nodes import Rel, Scan, inputs
 
 
 def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
@@ -34,8 +34,9 @@ def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
     """The catalog object of a view."""
     expansions: Expansions = {}
     query = with_names(node.query)
-    rel = bind_query(replace(context, expansions=expansions), query)
-    _require_readable(rel, context)
+    asked = Asked()
+    rel = bind_query(replace(context, expansions=expansions, asked=asked), query)
+    _require_readable(rel, context, asked.views)
     names = tuple(column.name for column in rel.schema)
     if node.columns:
         if len(node.columns) != len(names):
@@ -66,16 +67,26 @@ def _refuse_duplicates(names: Sequence[str], nodes: Sequence[ast.Name], span: Sp
             raise BindError("duplicate-column", f"A column with the same name `{name}` has been defined", at)
 
 
-def _require_readable(rel: Rel, context: BindContext) -> None:
+def _require_readable(rel: Rel, context: BindContext, views: Sequence[KnownView]) -> None:
     """Refuse a view's query over a table that no connector reads; Flink, too, looks when the view is made.
+
+    Args:
+        views: the views that the query reads; those that an earlier statement has judged are not judged again.
 
     Raises:
         FlowSqlError: a sink-only connector, or options that do not fit, at the table's place in the query.
     """
     flat = dict(context.config.items())
-    for scan in walk(rel):
-        if not isinstance(scan, Scan):
+    judged = {id(known.rel) for known in views if known.is_readable}
+    waiting = [rel]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in judged:
             continue
-        table = scan.table
-        with errors_at(scan.span):
-            registry.create_source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), flat)
+        waiting.extend(reversed(inputs(node)))
+        if isinstance(node, Scan):
+            table = node.table
+            with errors_at(node.span):
+                registry.create_source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), flat)
+    for known in views:
+        known.is_readable = True

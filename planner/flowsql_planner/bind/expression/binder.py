@@ -318,6 +318,7 @@ class ExpressionBinder:
         """The user's function of a call, found as Flink finds them; None for a built-in one."""
         parts = node.name.texts
         catalogs = self.context.catalogs
+        self.context.note_function(parts)
         if len(parts) > 1:
             known = catalogs.functions.find_user(parts) if len(parts) <= 3 else None
             if known is None:

@@ -61,7 +61,7 @@ def bind_literal(node: ast.Literal) -> Literal:
 
 def utf16_length(text: str) -> int:
     """Characters as Flink counts them for a literal's type: UTF-16 units."""
-    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if not text.isascii() else len(text)
 
 
 def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:

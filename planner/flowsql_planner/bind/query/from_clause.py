@@ -124,6 +124,8 @@ def bind_named(
         return common
     if isinstance(name, ast.FileName):
         found = file_table(env.context, name, hinted_options(env.context, hints))
+        if env.context.asked is not None:
+            env.context.asked.is_volatile = True
     else:
         found = find_table(env.context, name)
     if env.context.expansions is not None:

@@ -31,7 +31,7 @@ def bind_moment(context: BindContext, node: ast.TableRef) -> Options:
         BindError: it is no table that keeps this, or the time is no constant.
     """
     assert node.period is not None
-    found = None if isinstance(node.name, ast.FileName) else context.catalogs.lookup(context.qualify(node.name))
+    found = None if isinstance(node.name, ast.FileName) else context.lookup(context.qualify(node.name))
     if found is None or not isinstance(found.value, CatalogTable):
         raise time_travel(node)
     bound = ExpressionBinder(context, Scope(), "FOR SYSTEM_TIME AS OF").bind(node.period)

@@ -24,6 +24,7 @@ from flowsql_grammar.script import parse_expression, parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import scope_of
+from flowsql_planner.bind.query.known_views import known_view, remember_view
 from flowsql_planner.bind.query.metadata import cast_metadata, told_columns
 from flowsql_planner.bind.query.table_reference import with_referenced_table
 from flowsql_planner.bind.sql_text.respan import respan
@@ -72,7 +73,7 @@ def find_table(context: BindContext, name: ast.Identifier) -> Resolved:
     if len(name.parts) > _MOST_PARTS:
         raise _no_object(name.texts[0], None, name, ())
     path = context.qualify(name)
-    found = context.catalogs.lookup(path)
+    found = context.lookup(path)
     if found is not None:
         return found
     # As in Flink, the first part that is not there is the one that is missed.
@@ -253,7 +254,22 @@ def _column_exprs(context: BindContext, table: CatalogTable, schema: Schema, spa
 def _bind_view(context: BindContext, path: ObjectPath, view: CatalogView, span: Span, bind_view: ViewBinder) -> Rel:
     if path in context.expanding:
         raise BindError("recursive-view", f"View '{path}' refers to itself", span)
-    rel = bind_view(context.inside(path), respan(parse_stored_query(view.expanded_query), span))
+    known = None if context.asked is None else known_view(context, path, view)
+    if known is None:
+        inside = context.inside(path)
+        rel = _view_query(inside, path, view, span, bind_view)
+        known = None if inside.asked is None else remember_view(context, path, view, inside.asked, rel)
+    else:
+        rel = known.rel
+    if context.asked is not None and known is not None:
+        context.asked.views.append(known)
+        context.asked.is_volatile |= known.asked.is_volatile
+    return rel
+
+
+def _view_query(context: BindContext, path: ObjectPath, view: CatalogView, span: Span, bind_view: ViewBinder) -> Rel:
+    """The plan of a view's query, with the view's names of its columns."""
+    rel = bind_view(context, respan(parse_stored_query(view.expanded_query), span))
     names = tuple(column.name for column in view.columns)
     if len(names) != len(rel.schema):
         raise BindError(

@@ -33,7 +33,7 @@ def _find(context: BindContext, spec: TableSpec, key: str, name: str, span: Span
     if not 1 <= len(texts) <= 3:
         raise BindError("bad-table-reference", f"'{key}' = '{name}' is no name of a table.", span)
     path = ObjectPath(*(*spec.path[: 3 - len(texts)], *texts))
-    found = context.catalogs.lookup(path)
+    found = context.lookup(path)
     if found is None or not isinstance(found.value, CatalogTable):
         raise BindError("table-not-found", f"Object '{path.name}' of '{key}' not found", span, f"create table {path}")
     return table_spec(path, found.value)

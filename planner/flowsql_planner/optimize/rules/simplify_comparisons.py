@@ -20,6 +20,7 @@ from flowsql_core.expr import (
     InputRef,
     Literal,
     children,
+    fact,
     transform,
     walk,
 )
@@ -64,7 +65,11 @@ def simplified(expr: Expr, *, only_true: bool) -> Expr:
 
 
 def _compares_numbers(expr: Expr) -> bool:
-    return any(isinstance(node, Call) and _approximate(node) for node in walk(expr))
+    return fact(expr, "compares_numbers", _compares)
+
+
+def _compares(node: Expr, below: list[bool]) -> bool:
+    return any(below) or (isinstance(node, Call) and _approximate(node))
 
 
 def _approximate(call: Call) -> bool:

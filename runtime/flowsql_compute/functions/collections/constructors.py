@@ -96,8 +96,10 @@ def array(call: Invocation, *elements: Any) -> Any:
 
 def _interleaved(columns: list[pa.Array], type_: pa.DataType, n: int) -> pa.Array:
     count = len(columns)
-    index = (np.arange(count * n).reshape(count, n).T).reshape(-1)
-    values = pc.take(pa.concat_arrays(columns), pa.array(index), boundscheck=False)
+    values = pa.concat_arrays(columns) if count > 1 else columns[0]
+    if count > 1 and n > 1:
+        index = (np.arange(count * n).reshape(count, n).T).reshape(-1)
+        values = pc.take(values, pa.array(index), boundscheck=False)
     offsets = pa.array(np.arange(n + 1, dtype=np.int32) * np.int32(count))
     return pa.Array.from_buffers(type_, n, [None, offsets.buffers()[1]], children=[values])
 

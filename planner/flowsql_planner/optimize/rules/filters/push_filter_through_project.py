@@ -7,6 +7,7 @@ from dataclasses import replace
 from flowsql_core.expr import input_refs, substitute
 from flowsql_planner.logical.nodes import Filter, Project, Rel
 from flowsql_planner.optimize.determinism import is_deterministic
+from flowsql_planner.optimize.growth import grows_too_much
 
 
 def push_filter_through_project(rel: Rel) -> Rel | None:
@@ -17,6 +18,8 @@ def push_filter_through_project(rel: Rel) -> Rel | None:
     match rel:
         case Filter(input=Project() as project, condition=condition):
             if not all(is_deterministic(project.exprs[index]) for index in input_refs(condition)):
+                return None
+            if grows_too_much((condition,), project.exprs):
                 return None
             below = replace(rel, input=project.input, condition=substitute(condition, project.exprs))
             return replace(project, input=below)

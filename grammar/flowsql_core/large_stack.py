@@ -1,7 +1,7 @@
-"""Statements that nest deeper than Python's stack allows, such as joins of hundreds of tables: planned with more room.
+"""More room on the stack for what nests deeper than Python allows: statements, expressions, types, values.
 
-Almost no statement is deep, so that the first attempt runs as it is. Binding and planning change nothing but caches, so
-that they can be repeated: in a thread of its own, whose stack is large, with a higher limit.
+Almost none is deep, so that a first attempt runs as it is. Binding, planning and compiling change nothing but caches,
+so that they can be repeated: in a thread of its own, whose stack is large, with a higher limit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 #: Address space, of which only what is used becomes memory; and calls that it certainly holds.
-_STACK_BYTES: Final = 256 << 20
-_CALLS: Final = 20_000
+_STACK_BYTES: Final = 1 << 30
+_CALLS: Final = 100_000
 
 #: The limit is the process's: while one thread has more room, nobody else begins to plan, whose stack is small.
 _LOCK: Final = threading.RLock()
@@ -35,10 +35,22 @@ def with_room(work: Callable[[], T]) -> T:
         try:
             return work()
         except RecursionError:
-            return _in_large_stack(work)
+            return _in_thread(work)
 
 
-def _in_large_stack(work: Callable[[], T]) -> T:
+def in_large_stack(work: Callable[[], T]) -> T:
+    """Return or raise what ``work`` does, which is known to need a large stack.
+
+    Raises:
+        RecursionError: the large stack was not enough.
+    """
+    if getattr(_LARGE, "here", False):
+        return work()
+    with _LOCK:
+        return _in_thread(work)
+
+
+def _in_thread(work: Callable[[], T]) -> T:
     answers: list[T] = []
     errors: list[BaseException] = []
 
