@@ -18,6 +18,8 @@ from flowsql_runtime.spark.sessions.current import missing
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
 _TWIN = ".twin.sql"
+#: How names of folders begin that scripts write.
+_WRITTEN = ("tmp_", "out_")
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,16 @@ class Suite:
         ]
 
     def script_in(self, folder: Path, path: Path, text: str) -> Path:
-        """Write a script with its data into a folder, as the suite gives it to an engine."""
+        """Write a script with its data into a folder, as the suite gives it to an engine.
+
+        A script that writes files gets a data folder of its own, without what earlier runs wrote.
+        """
         data = self.folder / "data"
-        if "${DATA}/tmp_" in text:
+        if any(f"${{DATA}}/{start}" in text for start in _WRITTEN):
             data = folder / f"data-{path.stem}"
             data.mkdir()
             for source in (self.folder / "data").iterdir():
-                if not source.name.startswith("tmp_"):
+                if not source.name.startswith(_WRITTEN):
                     os.symlink(source, data / source.name)
         script = folder / path.name
         script.write_text(text.replace("${DATA}", str(data)), encoding="utf-8")

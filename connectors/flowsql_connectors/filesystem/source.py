@@ -12,7 +12,7 @@ from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.lookup import ChangedFiles
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
-from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter, partition_values
+from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter, partition_values, refuse_moments
 from flowsql_connectors.filesystem.reader import FileReader, PausingFileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
@@ -113,7 +113,8 @@ class FileSource(LookupTableSource):
         return True
 
     def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
-        """None is handled by the scan itself."""
+        """None is handled by the scan itself; some on partitions are refused."""
+        refuse_moments(self._scan.table, filters, self._find)
         return (False,) * len(filters)
 
     def supports_limit(self) -> bool:

@@ -62,7 +62,10 @@ DISABLE_QUOTE = ConnectorOption(
 )
 QUOTE_CHARACTER = _character("csv.quote-character", '"', "Character around fields.")
 ALLOW_COMMENTS = ConnectorOption(
-    "csv.allow-comments", parse_boolean, False, "Whether lines that start with # are skipped."
+    "csv.allow-comments",
+    parse_boolean,
+    False,
+    "Whether lines that start with # are skipped, and with them blank lines and blanks before a row.",
 )
 IGNORE_PARSE_ERRORS = ConnectorOption(
     "csv.ignore-parse-errors", parse_boolean, False, "NULL for fields that cannot be read, no row for such rows."
@@ -161,7 +164,9 @@ class CsvFormat(FileFormat):
     def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
         """A row a message."""
         self._refuse_header()
-        return LineMessageEncoder(self.encoder(columns))
+        from flowsql_connectors.formats.csv_encode import CsvEncoder
+
+        return LineMessageEncoder(CsvEncoder(self, columns, grouped=False))
 
     def _refuse_header(self) -> None:
         if self.header:

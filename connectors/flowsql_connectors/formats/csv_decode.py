@@ -24,7 +24,7 @@ from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
 from flowsql_connectors.formats.losses import Losses
 from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, rows_before, whole_lines
-from flowsql_connectors.formats.text_values import parse_texts, parse_true_or_false
+from flowsql_connectors.formats.text_values import JAVA_BLANK, parse_texts, parse_true_or_false
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.types.arrow import to_arrow
@@ -213,7 +213,7 @@ class CsvDecoder(Decoder):
 
     def _has_odd_rows(self, data: bytes) -> bool:
         dialect = self._dialect
-        if (dialect.comments and b"#" in data) or (dialect.escape is not None and dialect.escape.encode() in data):
+        if dialect.comments or (dialect.escape is not None and dialect.escape.encode() in data):
             return True
         return self._quote is not None and self._quote in data and self._odd_quotes(data)
 
@@ -380,7 +380,7 @@ class CsvDecoder(Decoder):
 
     def _parse_lists(self, texts: Any, element: LogicalType, name: str) -> Any:
         lists = pc.split_pattern(texts, self._format.array_delimiter)
-        empty = pc.fill_null(pc.equal(texts, ""), False)
+        empty = pc.fill_null(pc.equal(pc.utf8_trim(texts, JAVA_BLANK), ""), False)
         if pc.any(empty).as_py():
             lists = pc.if_else(empty, pa.scalar([], lists.type), lists)
         inner = lists.flatten()
@@ -399,6 +399,9 @@ class CsvDecoder(Decoder):
         return texts
 
     def _parse_structs(self, texts: Any, type_: RowType, name: str) -> Any:
+        # A field of blanks or of nothing is no row at all, quoted or not.
+        empty = pc.equal(pc.utf8_trim(texts, JAVA_BLANK), "")
+        texts = pc.if_else(empty, pa.scalar(None, pa.string()), texts)
         lists = pc.split_pattern(texts, self._format.array_delimiter)
         lengths = pc.list_value_length(lists)
         short = pc.fill_null(pc.less(lengths, len(type_.fields)), False)

@@ -54,11 +54,19 @@ _NOTHING: Final = np.zeros(256, np.uint8)
 
 
 class CsvEncoder(TextEncoder):
-    """Lines of one table."""
+    """Lines of one table.
 
-    def __init__(self, format_: CsvFormat, columns: Schema) -> None:
+    Args:
+        format_: the rules.
+        columns: of the table.
+        grouped: fractions of timestamps have 3, 6 or 9 digits (``.200``), as answers are printed; else, as Flink writes
+            them, those up to the last one that is not zero (``.2``).
+    """
+
+    def __init__(self, format_: CsvFormat, columns: Schema, grouped: bool = True) -> None:
         self._format = format_
         self._columns = columns
+        self._grouped = grouped
         dialect = format_.dialect
         self._null = next(iter(format_.null_literals), "")
         self._mark = " " if format_.texts is TextDialect.CSV else "T"
@@ -108,7 +116,7 @@ class CsvEncoder(TextEncoder):
             case TimestampType() | TimestampLtzType() if self._mark == " " and (
                 quote is None or (self._quotes_blanks and quote.isascii())
             ):
-                if (part := Timestamps.of(array, quote)) is not None:
+                if (part := Timestamps.of(array, quote, self._grouped)) is not None:
                     return part
             case CharacterType() if self._special_bytes is not None:
                 texts = pc.cast(array, pa.string())
@@ -149,8 +157,7 @@ class CsvEncoder(TextEncoder):
             case TimeType():
                 return time_texts(array)
             case TimestampType() | TimestampLtzType():
-                # 3, 6 or 9 digits, as answers print them; Flink's csv drops the zeros at the end (.2 for .200).
-                return timestamp_texts(array, self._mark, grouped=True)
+                return timestamp_texts(array, self._mark, self._grouped)
             case ArrayType(element=element):
                 inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
                 return pc.binary_join(regrouped(array, inner), self._format.array_delimiter)

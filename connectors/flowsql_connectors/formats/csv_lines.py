@@ -55,17 +55,21 @@ class Integers:
 
 @record
 class Timestamps:
-    """A column of timestamps; ``quote`` and ``zone`` are 0 where none is written."""
+    """A column of timestamps; ``quote`` and ``zone`` are 0 where none is written.
+
+    ``grouped``: fractions have 3, 6 or 9 digits, else those up to the last one that is not zero.
+    """
 
     values: Int64s
     valid: Bytes
     digits: int
     per_second: int
+    grouped: bool
     quote: int
     zone: int
 
     @staticmethod
-    def of(array: Any, quote: str | None) -> Timestamps | None:
+    def of(array: Any, quote: str | None, grouped: bool) -> Timestamps | None:
         """None for years that do not have four digits."""
         values, valid = values_and_validity(array)
         if valid is not None:
@@ -76,21 +80,33 @@ class Timestamps:
         ):
             return None
         zone = 0 if array.type.tz is None else ord("Z")
-        return Timestamps(for_kernel(values), _flags(valid), digits, per_second, ord(quote or "\0"), zone)
+        return Timestamps(for_kernel(values), _flags(valid), digits, per_second, grouped, ord(quote or "\0"), zone)
 
     def add_sizes(self, null: Bytes, sizes: Int64s) -> None:
         """Bytes of the fields."""
         from flowsql_compute.kernels.lines import add_timestamp_sizes
 
         around = (2 if self.quote else 0) + (1 if self.zone else 0)
-        add_timestamp_sizes(self.values, self.valid, len(null), self.digits, self.per_second, around, sizes)
+        add_timestamp_sizes(
+            self.values, self.valid, len(null), self.digits, self.per_second, self.grouped, around, sizes
+        )
 
     def put(self, null: Bytes, after: int, cursors: Int64s, out: Bytes) -> None:
         """Write the fields."""
         from flowsql_compute.kernels.lines import put_timestamps
 
         put_timestamps(
-            self.values, self.valid, null, self.digits, self.per_second, self.quote, self.zone, after, cursors, out
+            self.values,
+            self.valid,
+            null,
+            self.digits,
+            self.per_second,
+            self.grouped,
+            self.quote,
+            self.zone,
+            after,
+            cursors,
+            out,
         )
 
 

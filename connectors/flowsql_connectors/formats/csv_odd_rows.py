@@ -46,7 +46,7 @@ def part_rows(data: bytes, tokenizer: CsvTokenizer, blank_is_odd: bool) -> Parte
     if not "".join(marks).isascii() or len(set(marks)) < len(marks):
         return Parted(b"", np.zeros(0, np.int64), list(enumerate(tokenizer.rows(data.decode()))))
     raw = np.frombuffer(data, np.uint8)
-    most = data.count(b"\n") + data.count(b"\r") + 2
+    most = (data.count(b"\n") + data.count(b"\r")) * (2 if dialect.comments else 1) + 2
     starts, kinds = np.empty(most, np.int64), np.empty(most, np.uint8)
     quote, escape = (-1 if mark is None else ord(mark) for mark in (dialect.quote, dialect.escape))
     count = mark_rows(

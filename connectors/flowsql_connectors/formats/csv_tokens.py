@@ -31,7 +31,8 @@ class CsvRow:
     error: str | None = None
 
 
-_COMMENT = re.compile(r"[ \t]*#")
+#: What comes before a row where comments are allowed: blanks and blank lines, too, as in Jackson.
+_NO_ROW = re.compile(r"(?:[ \r\n]|#[^\r\n]*)*")
 
 
 class CsvTokenizer:
@@ -70,13 +71,15 @@ class CsvTokenizer:
                 yield row
 
     def next_row(self, text: str, at: int) -> tuple[CsvRow | None, int]:
-        """The row at a row's start, comments before it left out, and where the next one starts; None at the end."""
-        while at < len(text):
-            if not self.dialect.comments or not _COMMENT.match(text, at):
-                return self._row(text, at)
-            end = self._line_end.search(text, at)
-            at = len(text) if end is None else end.end()
-        return None, at
+        """The row at a row's start, and where the next one starts; None at the end.
+
+        Where comments are allowed, they and blanks before the row are left out.
+        """
+        if self.dialect.comments:
+            match = _NO_ROW.match(text, at)
+            assert match is not None, "the pattern matches nothing, too"
+            at = match.end()
+        return self._row(text, at) if at < len(text) else (None, at)
 
     def _row(self, text: str, start: int) -> tuple[CsvRow, int]:
         fields: list[str] = []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
-from flowsql_connectors.formats.json_values import JsonConverter, NumberToText, parse_document
+from flowsql_connectors.formats.json_values import JsonConverter, NumberToText, parse_document, plain_document
 from flowsql_connectors.formats.losses import Losses
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
@@ -39,6 +39,7 @@ from flowsql_core.types.logical import (
 )
 
 if TYPE_CHECKING:
+    from flowsql_connectors.formats.jackson.rows import StreamedRows
     from flowsql_connectors.formats.json import JsonFormat
     from flowsql_connectors.formats.json_shape import JsonShape
 
@@ -302,24 +303,18 @@ class JsonLines(Decoder):
         told: list[tuple[bool, ...]] = []
         wrong: BadLineError | None = None
         try:
-            for number, document in self._objects(data, first_line):
-                row: list[Any] = []
-                try:
-                    for column in self._wanted:
-                        row.append(self._converter.field(document, column.name, column.type))
-                except ValueError as error:
-                    if self._drops_lines:
-                        self.lose_here()
-                        continue
-                    raw = data.split(b"\n")[number - first_line]
-                    raise BadLineError(number, str(error), raw, self._wanted[len(row)].name) from error
-                if self._converter.nulled:
-                    self.losses.fields(self._converter.nulled, None, number)
-                    self._converter.nulled = 0
-                numbers.append(number)
-                told.append(self.tell(document))
-                for made_of, value in zip(values, row, strict=True):
-                    made_of.append(value)
+            for number, raw in enumerate(data.split(b"\n"), first_line):
+                if not raw.strip(b"\r"):
+                    continue
+                self._line = number
+                for row, said in self._rows(raw, number):
+                    if self._converter.nulled:
+                        self.losses.fields(self._converter.nulled, None, number)
+                        self._converter.nulled = 0
+                    numbers.append(number)
+                    told.append(said)
+                    for made_of, value in zip(values, row, strict=True):
+                        made_of.append(value)
         except BadLineError as error:
             # A line before it may be wrong in another way, and is to be told first.
             wrong = error
@@ -330,16 +325,23 @@ class JsonLines(Decoder):
         assert columns is not None
         return columns
 
-    def _objects(self, data: bytes, first_line: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, raw in enumerate(data.split(b"\n"), first_line):
-            if raw.strip(b"\r"):
-                for document in self._documents(raw, number):
-                    yield number, document
+    def _rows(self, raw: bytes, number: int) -> Iterator[tuple[list[Any], tuple[bool, ...]]]:
+        """The wanted fields of each object of a line, and what :meth:`tell` says of it."""
+        for document in self._documents(raw, number):
+            row: list[Any] = []
+            try:
+                for column in self._wanted:
+                    row.append(self._converter.field(document, column.name, column.type))
+            except ValueError as error:
+                if self._drops_lines:
+                    self.lose_here()
+                    continue
+                raise BadLineError(number, str(error), raw, self._wanted[len(row)].name) from error
+            yield row, self.tell(document)
 
     def _documents(self, raw: bytes, number: int) -> list[dict[str, Any]]:
-        self._line = number
         try:
-            found = parse_document(raw.decode()) if raw.strip() else None
+            found = parse_document(raw) if raw.strip() else None
         except ValueError as error:
             if self._drops_lines:
                 self.lose_here()
@@ -368,6 +370,43 @@ class JsonDecoder(JsonLines):
     def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
         wanted = tuple(context.columns[index] for index in context.projection)
         super().__init__(format_, wanted, context.tells_bad_rows, lose=context.lose, tells_lines=context.tells_lines)
+        self._streamed: StreamedRows | None = None
+
+    def _rows(self, raw: bytes, number: int) -> Iterator[tuple[list[Any], tuple[bool, ...]]]:
+        document = plain_document(raw)
+        if isinstance(document, dict):
+            try:
+                row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
+                if not self._converter.nulled:
+                    yield row, ()
+                    return
+            except ValueError:
+                pass
+            self._converter.nulled = 0
+        # What is odd in any way is read as Flink reads it, token by token.
+        yield from ((row, ()) for row in self._read_streamed(raw, number))
+
+    def _read_streamed(self, raw: bytes, number: int) -> Iterator[list[Any]]:
+        from flowsql_connectors.formats.jackson.rows import FieldValueError, StreamedRows
+
+        if self._streamed is None:
+            rules = self._format
+            self._streamed = StreamedRows(
+                tuple(self._wanted), self._converter, rules.ignore_parse_errors, rules.fail_on_missing
+            )
+        try:
+            yield from self._streamed.rows(raw)
+        except FieldValueError as error:
+            self._refuse(raw, number, str(error), error.field)
+        except ValueError as error:
+            self._refuse(raw, number, f"Failed to deserialize JSON: {error}")
+
+    def _refuse(self, raw: bytes, number: int, reason: str, field: str | None = None) -> None:
+        """Leave the rest of a line out, or raise."""
+        self._converter.nulled = 0
+        if not self._drops_lines:
+            raise BadLineError(number, reason, raw, field)
+        self.lose_here()
 
 
 def _plain_lines(data: bytes) -> int | None:

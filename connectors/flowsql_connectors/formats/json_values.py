@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import decimal
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from flowsql_compute.eval.text.java_numbers import java_double
+from flowsql_connectors.formats.jackson.tokens import MOST_DIGITS, JsonTokens, NumberText
 from flowsql_connectors.formats.text_values import TextDialect, text_value
 from flowsql_core.types.logical import (
     ArrayType,
@@ -29,26 +31,59 @@ from flowsql_core.types.logical import (
 NumberToText = Callable[[str], str]
 
 
-class NumberText(str):
-    """A number as it stands in the document."""
-
-    __slots__ = ()
-
-
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"Unrecognized token '{text}'")
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
+class _TwiceError(ValueError):
+    """An object has two members of one name."""
 
 
-def parse_document(line: str) -> Any:
-    """The first JSON value of a line (what follows it is not looked at, as in Flink).
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    if len(made) != len(members):
+        raise _TwiceError
+    return made
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant, strict=False
+)
+_UNIQUE_DECODER: Final = json.JSONDecoder(
+    parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant, strict=False, object_pairs_hook=_unique
+)
+_BLANKS: Final = b" \t\r\n"
+#: Half of a surrogate pair, and a number that may have more digits than Jackson takes.
+_ODD: Final = re.compile(rb"\\u[dD][89a-fA-F]|[0-9.eE+-]{%d}" % MOST_DIGITS)
+
+
+def plain_document(line: bytes) -> Any | None:
+    """The first JSON value of a line that Python's own parser reads as Flink would.
+
+    Returns:
+        None where the line is another one, or ``null``: it is to be read token by token. So are names given twice.
+    """
+    if _ODD.search(line) is not None:
+        return None
+    try:
+        return _UNIQUE_DECODER.raw_decode(line.lstrip(_BLANKS).decode())[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def parse_document(line: bytes) -> Any:
+    """The first JSON value of a line (what follows it is not looked at, as in Flink); of equal names the last counts.
 
     Raises:
         ValueError: no JSON.
     """
-    return _DECODER.raw_decode(line.lstrip())[0]
+    if _ODD.search(line) is None:
+        try:
+            return _DECODER.raw_decode(line.lstrip(_BLANKS).decode())[0]
+        except (ValueError, RecursionError):
+            pass
+    tokens = JsonTokens(line)
+    return None if tokens.advance() is None else tokens.tree()
 
 
 class JsonConverter:
@@ -70,7 +105,7 @@ class JsonConverter:
         self._ignore = ignore
         self._fail_on_missing = fail_on_missing
         self._number_text = number_text
-        self._strict = strict
+        self.strict = strict
         #: Values that became NULL, as they are none of their type; whoever reads it sets it back.
         self.nulled = 0
 
@@ -93,22 +128,27 @@ class JsonConverter:
         if value is None:
             return None
         try:
-            return self._not_null(value, type_)
+            return self.scalar(value, type_)
         except ValueError:
             if self._ignore:
                 self.nulled += 1
                 return None
             raise
 
-    def _not_null(self, value: Any, type_: LogicalType) -> Any:
+    def scalar(self, value: Any, type_: LogicalType) -> Any:
+        """A value that is not ``null`` as :meth:`field` gives it.
+
+        Raises:
+            ValueError: no value of the type.
+        """
         match type_:
             case CharacterType():
                 return json_text(value, self._number_text)
             case BooleanType():
-                if self._strict and not isinstance(value, bool) and json_text(value).lower() not in ("true", "false"):
+                if self.strict and not isinstance(value, bool) and json_text(value).lower() not in ("true", "false"):
                     raise ValueError(f"{json_text(value)} is neither true nor false")
                 return value if isinstance(value, bool) else self._from_text(value, type_)
-            case IntType() | BigIntType() if isinstance(value, NumberText) and not self._strict:
+            case IntType() | BigIntType() if isinstance(value, NumberText) and not self.strict:
                 return _truncated(value, type_)
             case IntegerType() | FloatType() | DoubleType():
                 return self._from_text(value, type_)
@@ -183,17 +223,39 @@ def stripped_text(number: str) -> str:
         return str(value.normalize()) if value else "0"
 
 
+class _Piece(str):
+    """Text that is written as it is."""
+
+    __slots__ = ()
+
+
 def _compact(value: Any, number_text: NumberToText) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case NumberText():
-            return number_text(value)
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case list():
-            return "[" + ",".join(_compact(item, number_text) for item in value) + "]"
-    write: Callable[[str], str] = lambda name: json.dumps(name, ensure_ascii=False)  # noqa: E731
-    return "{" + ",".join(f"{write(name)}:{_compact(item, number_text)}" for name, item in value.items()) + "}"
+    """Without recursion: documents may be nested deeper than Python calls."""
+    # Loaded where a text is made of an object or array.
+    from flowsql_compute.eval.json.document import json_string
+
+    parts: list[str] = []
+    left: list[Any] = [value]
+    while left:
+        match left.pop():
+            case _Piece() as piece:
+                parts.append(piece)
+            case None:
+                parts.append("null")
+            case bool(truth):
+                parts.append("true" if truth else "false")
+            case NumberText() as number:
+                parts.append(number_text(number))
+            case str(text):
+                parts.append(json_string(text))
+            case list(items):
+                inside: list[Any] = [_Piece("[")]
+                for place, item in enumerate(items):
+                    inside += [_Piece(","), item] if place else [item]
+                left += [_Piece("]"), *reversed(inside)]
+            case members:
+                inside = [_Piece("{")]
+                for place, (name, item) in enumerate(members.items()):
+                    inside += [_Piece(f"{',' if place else ''}{json_string(name)}:"), item]
+                left += [_Piece("}"), *reversed(inside)]
+    return "".join(parts)

@@ -51,7 +51,8 @@ class TextDialect(enum.Enum):
         return self in (TextDialect.CSV, TextDialect.CSV_ISO)
 
 
-_JAVA_BLANK: Final = "".join(chr(code) for code in range(33))
+#: What Java trims.
+JAVA_BLANK: Final = "".join(chr(code) for code in range(33))
 #: The digits of any script, as in Java; its doubles know only ours.
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -93,7 +94,7 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
     if isinstance(type_, CharacterType):
         return texts, None, None
     if isinstance(type_, BooleanType):
-        return pc.equal(pc.utf8_lower(pc.utf8_trim(texts, _JAVA_BLANK)), "true"), None, None
+        return pc.equal(pc.utf8_lower(pc.utf8_trim(texts, JAVA_BLANK)), "true"), None, None
     fast = parse_plain(texts, type_, dialect)
     if fast is not None:
         return fast, None, None
@@ -119,7 +120,7 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
 
 def parse_true_or_false(texts: Any) -> tuple[Any, Any, str | None]:
     """As :func:`parse_texts` of BOOLEAN, but other words than ``true`` and ``false`` are bad (FALSE in Flink)."""
-    words = pc.utf8_lower(pc.utf8_trim(texts, _JAVA_BLANK))
+    words = pc.utf8_lower(pc.utf8_trim(texts, JAVA_BLANK))
     known = pc.or_kleene(pc.is_null(words), pc.is_in(words, pa.array(["true", "false"])))
     values = pc.equal(words, "true")
     if pc.all(known).as_py() is not False:
@@ -165,12 +166,12 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
                 return _plain_base64(texts)
             case DateType():
                 return pc.cast(texts, target) if _lengths_within(texts, 10, 10) else None
-            case TimeType(precision=precision):
+            case TimeType():
                 if not _lengths_within(texts, 8, 18) or not _all_match(texts, r"^\d\d:\d\d:\d\d(\.\d+)?$"):
                     return None
                 # Arrow casts no text to a time, but to a timestamp; further digits than a time stores are cut off.
                 stamps = pc.cast(pc.binary_join_element_wise("1970-01-01", texts, " "), pa.timestamp("ns"))
-                step = 10 ** (9 - min(precision, 3))
+                step = 10 ** (9 - _time_digits(type_, dialect))
                 millis = pc.multiply(pc.divide(pc.cast(stamps, pa.int64()), step), step // 1_000_000)
                 return pc.cast(pc.cast(pc.cast(millis, pa.int32()), pa.time32("ms")), target)
             case TimestampType():
@@ -246,7 +247,7 @@ def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> An
         case CharacterType():
             return text
         case BooleanType():
-            return text.strip(_JAVA_BLANK).lower() == "true"
+            return text.strip(JAVA_BLANK).lower() == "true"
         case IntegerType(bits=bits):
             return _integer(text, bits)
         case FloatType():
@@ -255,7 +256,7 @@ def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> An
         case DoubleType():
             return _double(text)
         case DecimalType():
-            return decimal_value(text if dialect.is_csv else text.strip(_JAVA_BLANK), type_)
+            return decimal_value(text if dialect.is_csv else text.strip(JAVA_BLANK), type_)
         case BinaryStringType():
             return _base64(text)
         case DateType():
@@ -265,16 +266,16 @@ def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> An
         case TimestampType():
             return _timestamp(text, to_arrow(type_).unit, dialect)
         case TimestampLtzType() if dialect is TextDialect.CSV_ISO:
-            return _moment(text.strip(_JAVA_BLANK), to_arrow(type_).unit)
+            return _moment(text.strip(JAVA_BLANK), to_arrow(type_).unit)
         case TimestampLtzType():
-            if not text.rstrip(_JAVA_BLANK if dialect.is_csv else "").endswith("Z"):
+            if not text.rstrip(JAVA_BLANK if dialect.is_csv else "").endswith("Z"):
                 raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}")
-            return _timestamp(text.rstrip(_JAVA_BLANK)[:-1], to_arrow(type_).unit, dialect)
+            return _timestamp(text.rstrip(JAVA_BLANK)[:-1], to_arrow(type_).unit, dialect)
     raise NotSupportedYetError(f"reading {type_} from text")
 
 
 def _integer(text: str, bits: int) -> int:
-    trimmed = text.strip(_JAVA_BLANK)
+    trimmed = text.strip(JAVA_BLANK)
     if _INTEGER.fullmatch(trimmed):
         number = int(trimmed)
         if -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -283,7 +284,7 @@ def _integer(text: str, bits: int) -> int:
 
 
 def _double(text: str) -> float:
-    trimmed = text.strip(_JAVA_BLANK)
+    trimmed = text.strip(JAVA_BLANK)
     if match := _DOUBLE.fullmatch(trimmed):
         return float(match[1])
     if match := _HEX_DOUBLE.fullmatch(trimmed):
@@ -330,15 +331,23 @@ def _time(text: str, type_: TimeType, dialect: TextDialect) -> int:
     if match is None:
         raise ValueError(f"Text '{text}' could not be parsed as a time (HH:mm:ss)")
     hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    fraction = match[4] or ""
+    # Java's SMART resolution, which json has and csv has not.
+    if hour == 24 and not dialect.is_csv and not (minute or second or int(fraction or 0)):
+        hour = 0
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"Text '{text}' could not be parsed: Invalid value for a time of day")
-    # Stored to the millisecond at most; further digits are cut off.
-    digits = ((match[4] or "") + "000")[: min(type_.precision, 3)].ljust(3, "0")
+    digits = (fraction + "000")[: _time_digits(type_, dialect)].ljust(3, "0")
     return ((hour * 60 + minute) * 60 + second) * 1000 + int(digits)
 
 
+def _time_digits(type_: TimeType, dialect: TextDialect) -> int:
+    """How many digits of a fraction are kept: csv keeps those of the type, json always milliseconds."""
+    return min(type_.precision, 3) if dialect.is_csv else 3
+
+
 def _timestamp(text: str, unit: str, dialect: TextDialect) -> int:
-    trimmed = text.strip(_JAVA_BLANK) if dialect.is_csv else text
+    trimmed = text.strip(JAVA_BLANK) if dialect.is_csv else text
     match = _STAMPS[dialect].fullmatch(trimmed)
     if match is None:
         raise ValueError(f"Text '{trimmed}' could not be parsed at index 0")

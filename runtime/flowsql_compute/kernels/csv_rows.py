@@ -9,8 +9,8 @@ from typing import Final
 
 from flowsql_compute.compiler.declare import device, kernel
 
-#: A row that a bulk reader takes; one that it reads otherwise; a comment, which is no row; all that follows a quote
-#: that nothing closes.
+#: A row that a bulk reader takes; one that it reads otherwise; a comment or blanks, which are no row; all that follows
+#: a quote that nothing closes.
 PLAIN, ODD, COMMENT, REST = range(4)
 
 _NEWLINE: Final = 10
@@ -37,7 +37,8 @@ def mark_rows(data, size, delimiter, quote, escape, comments, blank_is_odd, star
     Args:
         delimiter, quote, escape: bytes; -1 for none.
         blank_is_odd: whether an empty line is a row that the bulk reader misreads.
-        starts, kinds: results; ``starts`` has the end of the last row behind it. As many as there are line ends, and 2.
+        starts, kinds: results; ``starts`` has the end of the last row behind it. As many as there are line ends
+            (with ``comments`` twice as many), and 2.
     """
     at = 0
     rows = 0
@@ -45,11 +46,13 @@ def mark_rows(data, size, delimiter, quote, escape, comments, blank_is_odd, star
         starts[rows] = at
         kind = PLAIN
         if comments:
+            # Blank lines, and blanks before a row, are passed with comments.
             first = at
-            while first < size and (data[first] == _BLANK or data[first] == _TAB):
+            while first < size and (data[first] == _BLANK or data[first] == _NEWLINE or data[first] == _RETURN):
                 first += 1
-            if first < size and data[first] == _HASH:
-                at = _behind_line(data, first, size)
+            is_comment = first < size and data[first] == _HASH
+            if first > at or is_comment:
+                at = _behind_line(data, first, size) if is_comment else first
                 kinds[rows] = COMMENT
                 rows += 1
                 continue

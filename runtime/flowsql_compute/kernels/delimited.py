@@ -149,8 +149,8 @@ def _within_minute(data, start, end, digits, per_second):
 
 @device
 def _may_be_comment(byte):
-    """Whether a row that begins so may be a comment: ``#``, a blank or a tab."""
-    return byte == 35 or byte == 32 or byte == 9
+    """Whether what begins so may be a comment or blanks before a row: ``#``, a blank or a line end."""
+    return byte == 35 or byte == 32 or byte == 10 or byte == 13
 
 
 @device

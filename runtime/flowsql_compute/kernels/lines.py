@@ -102,19 +102,23 @@ def _whole_seconds(value, per_second):
 
 
 @device
-def _fraction_digits(fraction, digits):
-    """Digits shown of a fraction of so many digits: none, 3, 6 or 9."""
+def _fraction_digits(fraction, digits, grouped):
+    """Digits shown of a fraction of so many digits: none, 3, 6 or 9, or up to the last one that is not zero."""
     if fraction == 0:
         return 0
     while digits > 3 and fraction % 1_000 == 0:
         fraction //= 1_000
         digits -= 3
+    if not grouped:
+        while fraction % 10 == 0:
+            fraction //= 10
+            digits -= 1
     return digits
 
 
-@kernel("void(int64[::1], uint8[::1], int64, int64, int64, int64, int64[::1])")
-def add_timestamp_sizes(values, valid, null_size, digits, per_second, around, sizes):
-    """Bytes of ``yyyy-MM-dd HH:mm:ss[.fff]`` and ``around`` more."""
+@kernel("void(int64[::1], uint8[::1], int64, int64, int64, boolean, int64, int64[::1])")
+def add_timestamp_sizes(values, valid, null_size, digits, per_second, grouped, around, sizes):
+    """Bytes of ``yyyy-MM-dd HH:mm:ss[.fff]`` and ``around`` more; ``grouped``: fractions have 3, 6 or 9 digits."""
     for row in range(values.size):
         place = np.uint64(row)
         if valid.size and not valid[place]:
@@ -123,13 +127,15 @@ def add_timestamp_sizes(values, valid, null_size, digits, per_second, around, si
         shown = (
             0
             if digits == 0
-            else _fraction_digits(values[place] - _whole_seconds(values[place], per_second) * per_second, digits)
+            else _fraction_digits(
+                values[place] - _whole_seconds(values[place], per_second) * per_second, digits, grouped
+            )
         )
         sizes[place] += 19 + around + (shown + 1 if shown else 0)
 
 
-@kernel("void(int64[::1], uint8[::1], uint8[::1], int64, int64, uint8, uint8, uint8, int64[::1], uint8[::1])")
-def put_timestamps(values, valid, null, digits, per_second, quote, zone, after, cursors, out):
+@kernel("void(int64[::1], uint8[::1], uint8[::1], int64, int64, boolean, uint8, uint8, uint8, int64[::1], uint8[::1])")
+def put_timestamps(values, valid, null, digits, per_second, grouped, quote, zone, after, cursors, out):
     """Write timestamps of the years 1 to 9999; ``quote`` and ``zone`` are 0 where none is written."""
     # Neighbours mostly stand in the same minute: its text is copied.
     last_minute = np.int64(-(1 << 62))
@@ -175,7 +181,7 @@ def put_timestamps(values, valid, null, digits, per_second, quote, zone, after, 
         last_cursor = cursor
         _put_digits(out, cursor + 19, 2, np.uint64(seconds - minutes * 60))
         cursor += 19
-        shown = 0 if digits == 0 else _fraction_digits(fraction, digits)
+        shown = 0 if digits == 0 else _fraction_digits(fraction, digits, grouped)
         if shown:
             for _ in range(shown, digits):
                 fraction //= 10

@@ -29,13 +29,14 @@ from flowsql_connectors.filesystem.partitions.policy import (
     custom_policy,
 )
 from flowsql_connectors.filesystem.partitions.time_extractor import PartitionTimeExtractor, time_extractor
+from flowsql_connectors.formats.text_output import timestamp_texts
 from flowsql_connectors.options import OptionValues
 from flowsql_connectors.partition_runs import combined, runs_of, taken_apart
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
-from flowsql_core.types.logical import CharacterType
+from flowsql_core.types.logical import CharacterType, LogicalType, TimestampLtzType, TimestampType, TimeType
 
 
 class Partitioner:
@@ -69,7 +70,7 @@ class Partitioner:
         """For each row the number of its folder on one level, and the names of those folders."""
         type_ = self._table.columns[index].type
         column = columns[index]
-        texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
+        texts = _folder_texts(column, type_)
         if column.null_count:
             if not isinstance(type_, CharacterType):
                 texts = pc.if_else(pc.is_valid(column), texts, pa.scalar(None, pa.string()))
@@ -79,6 +80,23 @@ class Partitioner:
         # Python over the distinct values only: there are few in a batch.
         names = [head + escape_path_name(value.as_py() or self._default_name) for value in encoded.dictionary]
         return values_and_validity(encoded.indices)[0], names
+
+
+def _folder_texts(column: Any, type_: LogicalType) -> Any:
+    """What folders are called after values, as Flink calls them.
+
+    TIMESTAMP and TIMESTAMP_LTZ are ``2024-01-02T03:04:05``, without seconds that are zero; the latter is in UTC and has
+    no ``Z``. TIME is its milliseconds.
+    """
+    match type_:
+        case CharacterType():
+            return column
+        case TimestampType() | TimestampLtzType():
+            plain = column.cast(pa.timestamp(column.type.unit))
+            return pc.replace_substring_regex(timestamp_texts(plain, "T", grouped=True), "^(.*T..:..):00$", r"\1")
+        case TimeType():
+            return column.cast(pa.int32()).cast(pa.string())
+    return render_column(column, type_, Notation.ROW)
 
 
 def _folder(levels: Sequence[list[str]], number: int) -> str:

@@ -6,8 +6,8 @@ The planner keeps every predicate above the scan: files are left out, no answer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -17,10 +17,14 @@ from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.config import LOCAL_TIME_ZONE
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.expr import Expr, conjunction, input_refs, remap_inputs
-from flowsql_core.graph.specs import ScanSpec
-from flowsql_core.types.logical import CharacterType, LogicalType
+from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import CharacterType, LogicalType, TimestampLtzType, TimestampType, TimeType
+
+#: Characters of a date; longer names of folders hold a time, too.
+_DATE_SIZE: Final = 10
 
 
 class PartitionFilter:
@@ -64,7 +68,48 @@ class PartitionFilter:
         return [file for file in files if file.partition in wanted]
 
 
+def refuse_moments(table: TableSpec, conditions: Sequence[Expr], find: Callable[[], list[FoundFile]]) -> None:
+    """Refuse conditions on folders that are called after moments, as Flink does: it reads no more than their dates.
+
+    Args:
+        table: partitioned.
+        conditions: over the table's columns.
+        find: the table's files.
+
+    Raises:
+        BindError: a folder's name holds a time.
+    """
+    used = {table.columns[index].name for part in conditions for index in input_refs(part)}
+    types = {column.name: column.type for column in table.columns}
+    moments = [
+        place
+        for place, key in enumerate(table.partition_keys)
+        if key in used and isinstance(types[key], TimestampType | TimestampLtzType)
+    ]
+    for file in find() if moments else ():
+        for place in moments:
+            text, key = file.partition[place], table.partition_keys[place]
+            if text is not None and len(text) > _DATE_SIZE:
+                raise BindError(
+                    "partition-condition",
+                    f"A condition on partition column '{key}' of type {types[key]} cannot be compared with the folder "
+                    f"'{key}={text}'.",
+                    hint=f"declare '{key}' as STRING",
+                )
+
+
 def partition_values(texts: Sequence[str | None], type_: LogicalType) -> tuple[pa.Array, Any, str | None]:
-    """Names of folders as values of a column; which of them are none (None: all are good), and why the first is not."""
+    """Names of folders as values of a column; which of them are none (None: all are good), and why the first is not.
+
+    As in Flink folders of TIME and TIMESTAMP_LTZ are written and cannot be read.
+    """
     array = pa.array(texts, pa.string())
-    return (array, None, None) if isinstance(type_, CharacterType) else parse_texts(array, type_, TextDialect.CSV)
+    match type_:
+        case CharacterType():
+            return array, None, None
+        case TimeType() | TimestampLtzType() if array.null_count < len(array):
+            return pa.nulls(len(array), to_arrow(type_)), array.is_valid(), "declare the column as STRING"
+        case TimestampType():
+            # With a T, as folders are called, or with a blank.
+            return parse_texts(array, type_, TextDialect.CSV_ISO)
+    return parse_texts(array, type_, TextDialect.CSV)

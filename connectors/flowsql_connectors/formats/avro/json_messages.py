@@ -24,11 +24,12 @@ from flowsql_connectors.formats.format import (
     DecodeContext,
     MessageEncoder,
 )
+from flowsql_connectors.formats.jackson.tokens import NumberText
 from flowsql_connectors.formats.json import JsonFormat
 from flowsql_connectors.formats.json_decode import BadLineError, JsonLines
 from flowsql_connectors.formats.json_encode import JsonEncoder
 from flowsql_connectors.formats.json_shape import JsonShape
-from flowsql_connectors.formats.json_values import JsonConverter, NumberText, json_text
+from flowsql_connectors.formats.json_values import JsonConverter, json_text
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
@@ -88,7 +89,8 @@ class _Shape:
 class _Exact(JsonConverter):
     """Converts values of the kinds that a schema says: format json makes texts of numbers, and numbers of texts."""
 
-    def _not_null(self, value: Any, type_: LogicalType) -> Any:
+    def scalar(self, value: Any, type_: LogicalType) -> Any:
+        """As in the format json, for values of the right kind alone."""
         is_number = isinstance(value, NumberText)
         match type_:
             case CharacterType():
@@ -101,7 +103,7 @@ class _Exact(JsonConverter):
                 fits = True
         if not fits:
             raise ValueError(f"{json_text(value)} is no {type_}")
-        return super()._not_null(value, type_)
+        return super().scalar(value, type_)
 
 
 class _Lines(JsonLines):

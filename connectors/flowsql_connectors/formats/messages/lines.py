@@ -7,6 +7,7 @@ or holds more or fewer rows than one and the decoder does not say which, message
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,9 @@ from flowsql_core.record import record
 
 #: Bytes of lines that are decoded at once.
 _BLOCK_BYTES: Final = 8 << 20
+#: Messages of JSON without a line feed inside of a text; a text of JSON.
+_NO_RAW_FEED: Final = r'(?s)^[^"]*(?:"(?:[^"\\\n]|\\.)*"[^"]*)*$'
+_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 #: What messages without rows are decoded to.
 NO_ROWS: Final = Columns((), 0, None, np.empty(0, np.int64))
 
@@ -92,7 +96,7 @@ class LineMessages(MessageDecoder):
             values = values.take(pa.array(places))
         if self._newline is not None:
             if _line_feeds(values):
-                values = pc.replace_substring(values, "\n", self._newline)
+                values = pc.replace_substring(_escaped_in_texts(values), "\n", self._newline)
         elif _line_feeds(values):
             values = pc.replace_substring_regex(values, r"\r?\n$", "")
         parts = list(self._parts(values, places, messages.place))
@@ -177,6 +181,17 @@ def _line_feeds(values: Any) -> bool:
         return False
     ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
     return bytes(data[int(ends[0]) : int(ends[-1])]).find(b"\n") >= 0
+
+
+def _escaped_in_texts(values: Any) -> Any:
+    """Messages of JSON with an escape for each line feed inside of a text, where they have any."""
+    odd = np.flatnonzero(~np.asarray(pc.match_substring_regex(values, _NO_RAW_FEED)))
+    if not len(odd):
+        return values
+    made = values.to_pylist()
+    for place in odd.tolist():
+        made[place] = _TEXT.sub(lambda text: text.group().replace(b"\n", b"\\n"), made[place])
+    return pa.array(made, values.type)
 
 
 def _as_lines(values: Any) -> bytes:
