@@ -63,7 +63,8 @@ class OperatorNode:
 
     ``id`` is unique in the job; ``uid`` is the stable identity across edits of the query; ``name`` is Flink's
     description (``Calc(select=[...])``); ``number_of_inputs`` 0 for sources. ``lineage``: of the plan node's inputs, as
-    far as a planner knows them (of an aggregate in two phases, of the rows that the first one reads).
+    far as a planner knows them (of an aggregate in two phases, of the rows that the first one reads). ``predicates``:
+    canonical texts of the operator's own conditions (of a join: what its keys do not say).
     """
 
     id: int
@@ -75,6 +76,7 @@ class OperatorNode:
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     buffer_timeout_ms: int | None = None
     lineage: tuple[Lineage, ...] = ()
+    predicates: tuple[str, ...] = ()
 
 
 @record

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowsql_core.record import record
+
+#: How conditions begin that say where others hold. Older snapshots have none of them.
+PLACED: Final = "@ "
 
 
 @record

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from flowsql_core.expr import AggregateCall, Expr, conjuncts
-from flowsql_core.graph.lineage import Lineage
+from flowsql_core.graph.lineage import PLACED, Lineage
 from flowsql_core.python_call import aggregate_name, aggregated_with
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 
@@ -37,6 +37,15 @@ def conditions(condition: Expr | None, columns: Sequence[str]) -> tuple[str, ...
 def united(*found: Iterable[str]) -> tuple[str, ...]:
     """Conditions of several places: sorted, each once."""
     return tuple(sorted({one for some in found for one in some}))
+
+
+def placed(place: str, asked: Iterable[str]) -> tuple[str, ...]:
+    """Where conditions hold, as one more condition: for operators on whose two sides a condition means two things.
+
+    None where nothing is asked.
+    """
+    found = sorted(set(asked))
+    return (short(f"{PLACED}{place}: {' AND '.join(found)}"),) if found else ()
 
 
 def table_text(name: str) -> str:

@@ -233,6 +233,7 @@ class _Builder:
             number_of_inputs=len(node.inputs),
             chaining=ChainingStrategy.ALWAYS if node.inputs else ChainingStrategy.HEAD,
             lineage=self._uids.arriving(node),
+            predicates=node.predicates(self._uids.arriving(node)),
         )
         self._graph.nodes[number] = StreamNode(operator, parallelism, node)
         return number

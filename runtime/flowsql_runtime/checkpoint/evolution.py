@@ -17,6 +17,7 @@ from flowsql_compute.keys import is_bytes_type, key_groups
 from flowsql_core.column_bytes import joined
 from flowsql_core.errors import BindError
 from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.lineage import PLACED
 from flowsql_runtime.checkpoint.encode import KEY_GROUP
 from flowsql_runtime.checkpoint.layout import (
     NewState,
@@ -164,7 +165,7 @@ def compare(old: Iterable[Remembered], graph: JobGraph) -> tuple[Change, ...]:
             state = states.get(node.uid)
             if was is not None and was.in_flight and was.rows != rows_digests(node):
                 reason = "rows that were on their way to it have other columns"
-                changes.append(_rebuilt(was, node.name, (reason,)))
+                changes.append(_rebuilt(was, node.name, (reason,), state))
             elif was is not None and was.stateful:
                 changes.append(_taken_over(was, node.name, state))
             elif state is not None:
@@ -176,9 +177,20 @@ def compare(old: Iterable[Remembered], graph: JobGraph) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def _rebuilt(was: Remembered, name: str, reasons: tuple[str, ...]) -> Change:
+def _rebuilt(was: Remembered, name: str, reasons: tuple[str, ...], state: NewState | None) -> Change:
     move = OperatorMove(starts_empty=True)
+    if state is not None:
+        reasons = (*reasons, f"starts again from nothing: {_contents(state.layout)}")
     return Change(was.uid, name, Fate.REBUILT, reasons, True, True, was.size_bytes, move)
+
+
+def _contents(layout: OperatorLayout) -> str:
+    """What an operator keeps, in words: accumulators one by one, other tables as a whole."""
+    found = []
+    for table in layout.tables.values():
+        # Rows of a join are one thing; what is summed up is many.
+        found += [column.meaning for column in table.columns] if table.grows else [table.meaning]
+    return ", ".join(dict.fromkeys(found))
 
 
 def _taken_over(was: Remembered, name: str, state: NewState | None) -> Change:
@@ -187,7 +199,7 @@ def _taken_over(was: Remembered, name: str, state: NewState | None) -> Change:
         return Change(was.uid, name, Fate.KEPT, size_bytes=was.size_bytes)
     found = _Comparison(was.layout, state)
     if found.obstacles:
-        return _rebuilt(was, name, tuple(found.obstacles))
+        return _rebuilt(was, name, tuple(found.obstacles), state)
     fate = Fate.MIGRATED if found.losses or found.restarts else Fate.KEPT
     return Change(
         was.uid,
@@ -211,15 +223,31 @@ class _Comparison:
         self.moves: dict[str, TableMove] = {}
         self._old, self._new, self._empty = old, state.layout, state.tables
         self._keys = self._compare_keys()
-        for fact in sorted({*old.facts, *self._new.facts}):
-            before, after = old.facts.get(fact, "none"), self._new.facts.get(fact, "none")
-            if before != after:
-                self.obstacles.append(f"{fact}: was '{before}', is '{after}'")
+        new = self._new
+        self.obstacles += _differences(old.facts, new.facts)
+        self.obstacles += _differences(old.made_with, new.made_with)
         self._compare_tables()
-        if old.conditions != self._new.conditions:
-            pairs = zip(old.conditions, self._new.conditions, strict=True)
-            for before, after in ((_listed(one), _listed(two)) for one, two in pairs if one != two):
-                self.restarts.append(f"rows arrived where {before}, and arrive now where {after}")
+        before = "what was emitted before the restore was answered by the old one"
+        self.restarts += [f"{one}: {before}" for one in _differences(old.answered_with, new.answered_with)]
+        self._compare_reaches()
+        self._compare_conditions()
+
+    def _compare_reaches(self) -> None:
+        old = self._old.reaches
+        for what, wanted in (self._new.reaches or {}).items():
+            kept = wanted if old is None else old.get(what, 0)
+            if wanted > kept:
+                self.restarts.append(f"{what}: {kept} were kept, {wanted} are needed: what was dropped is missing")
+
+    def _compare_conditions(self) -> None:
+        for one, two in zip(self._old.conditions, self._new.conditions, strict=True):
+            before, after = one, two
+            if self._old.made_with is None:
+                # An older snapshot does not say where conditions hold.
+                after = tuple(condition for condition in two if not condition.startswith(PLACED))
+            if before != after:
+                was, now = _listed(before), _listed(after)
+                self.restarts.append(f"rows arrived where {was}, and arrive now where {now}")
 
     def _compare_keys(self) -> tuple[int, ...]:
         old, new = _numbered(self._old.keys), _numbered(self._new.keys)
@@ -285,6 +313,14 @@ def _tables_by_meaning(layout: OperatorLayout) -> dict[tuple[str, int], str]:
 
 def _by_meaning(table: StateTable) -> dict[tuple[str, int], StateColumn]:
     return dict(zip(_numbered([column.meaning for column in table.columns]), table.columns, strict=True))
+
+
+def _differences(old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list[str]:
+    """What two sets of facts differ in; nothing where one is not known."""
+    if old is None or new is None:
+        return []
+    pairs = ((fact, old.get(fact, "none"), new.get(fact, "none")) for fact in sorted({*old, *new}))
+    return [f"{fact}: was '{before}', is '{after}'" for fact, before, after in pairs if before != after]
 
 
 def _keys(layout: OperatorLayout) -> str:

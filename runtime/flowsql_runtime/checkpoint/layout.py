@@ -43,8 +43,9 @@ class StateTable:
 class OperatorLayout:
     """All keyed state of one operator.
 
-    ``keys``: meaning and type. ``conditions``: which rows each input brings. ``facts`` and ``retracts`` are those of
-    ``StateNames``.
+    ``keys``: meaning and type. ``conditions``: which rows each input brings. ``facts``, ``retracts`` and the last three
+    are those of ``StateNames``; None in older snapshots.
+
     """
 
     keys: tuple[tuple[str, str], ...]
@@ -52,6 +53,9 @@ class OperatorLayout:
     facts: dict[str, str] = field(default_factory=dict)
     retracts: bool = False
     tables: dict[str, StateTable] = field(default_factory=dict)
+    made_with: dict[str, str] | None = None
+    answered_with: dict[str, str] | None = None
+    reaches: dict[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,20 @@ def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | N
     conditions = tuple(one.conditions for one in node.lineage)
     described = {name: _table(table, names, names.tables[name]) for name, table in tables.items()}
     keys = tuple(zip(names.keys, _key_types(tables, len(names.keys)), strict=True))
-    return NewState(OperatorLayout(keys, conditions, dict(names.facts), names.retracts, described), tables)
+    made_with, answered_with = dict(names.made_with), dict(names.answered_with)
+    if node.predicates:
+        (made_with if names.predicates_in_state else answered_with)["condition"] = " AND ".join(sorted(node.predicates))
+    layout = OperatorLayout(
+        keys,
+        conditions,
+        dict(names.facts),
+        names.retracts,
+        described,
+        made_with,
+        answered_with,
+        dict(names.reaches),
+    )
+    return NewState(layout, tables)
 
 
 def _key_types(tables: Mapping[str, Any], count: int) -> Iterator[str]:
@@ -150,6 +167,9 @@ def layout_of_json(found: Mapping[str, Any] | None) -> OperatorLayout | None:
         found["facts"],
         found["retracts"],
         tables,
+        found.get("made_with"),
+        found.get("answered_with"),
+        found.get("reaches"),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from flowsql_runtime.checkpoint.layout import OperatorLayout
 from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, encode_manifest
 from flowsql_runtime.checkpoint.recovery import SnapshotReader
 from flowsql_runtime.checkpoint.shared_files import SharedFiles, SharedUpload
@@ -10,13 +13,19 @@ from flowsql_runtime.checkpoint.write import write_task
 from flowsql_runtime.task.restore import JobSnapshot
 
 
-def reader_of(snapshots: JobSnapshot, max_parallelism: int, folder: SnapshotFolder | None = None) -> SnapshotReader:
+def reader_of(
+    snapshots: JobSnapshot,
+    max_parallelism: int,
+    folder: SnapshotFolder | None = None,
+    layouts: Mapping[str, OperatorLayout] | None = None,
+) -> SnapshotReader:
     """Write the snapshots of a cut job and read them again.
 
     Args:
         snapshots: of all subtasks of each operator.
         max_parallelism: number of key groups.
         folder: where to; None: memory.
+        layouts: of keyed state, by operator uid; state of others is taken over as it is.
     """
     folder = MemoryStorage().folder("cut") if folder is None else folder
     shared = SharedUpload(SharedFiles(folder.beside(SHARED)), 1, lambda *_: {})
@@ -30,6 +39,7 @@ def reader_of(snapshots: JobSnapshot, max_parallelism: int, folder: SnapshotFold
         )
         for snapshot in found:
             snapshot.release()
-        operators[uid] = OperatorState(uid, uid, "", len(found), max_parallelism, states)
+        layout = None if layouts is None else layouts.get(uid)
+        operators[uid] = OperatorState(uid, uid, "", len(found), max_parallelism, states, layout=layout)
     folder.publish(encode_manifest(Manifest(1, "savepoint", 0, "", "", operators), b""))
     return SnapshotReader(folder)

@@ -12,6 +12,7 @@ from flowsql_core.clock import Clock
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import CollectSinkSpec
 from flowsql_core.record import record
+from flowsql_runtime.checkpoint.layout import new_states
 from flowsql_runtime.checkpoint.of_snapshots import reader_of
 from flowsql_runtime.checkpoint.settings import RECOVERY_PATH
 from flowsql_runtime.checkpoint.storage import LocalFolder
@@ -83,7 +84,9 @@ def run_cut(
     if folder is None:
         continued = cluster.run(second, restored=job.snapshot)
     else:
-        reader_of(job.snapshot, max(vertex.max_parallelism for vertex in first.vertices), LocalFolder(str(folder)))
+        groups = max(vertex.max_parallelism for vertex in first.vertices)
+        layouts = {uid: state.layout for uid, state in new_states(first).items()}
+        reader_of(job.snapshot, groups, LocalFolder(str(folder)), layouts)
         path = (RECOVERY_PATH.key, str(folder))
         continued = cluster.run(replace(second, configuration=(*second.configuration, path)))
     return CutRun(_rows(before), _rows(after), job.snapshot, continued)

@@ -209,6 +209,11 @@ class Physical(ABC):
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """What the columns of the output are, given those of the inputs."""
 
+    def predicates(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """Canonical texts of the conditions that the operator applies beside its keys; the same under any alias."""
+        del arriving
+        return ()
+
     @abstractmethod
     def own_lineage(self) -> frozenset[str]:
         """Tables that the node itself reads or writes; they are part of the id of what depends on them."""

@@ -25,7 +25,7 @@ from flowsql_planner.physical.nodes.line import Attributes, order_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
-from flowsql_planner.traits.lineage import call_text, short
+from flowsql_planner.traits.lineage import call_text, placed, short, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -67,7 +67,12 @@ class MatchNode(InsertOnly):
         order = order_text(columns, self.order)
         keys = tuple(columns[index] for index in self.partition)
         texts = (short(f"{self._text(measure, columns)}{pattern} {order}") for measure in self.measures)
-        return Lineage((*keys, *texts), arriving[0].conditions)
+        asked = arriving[0].conditions
+        return Lineage((*keys, *texts), united(asked, placed("BELOW MATCH_RECOGNIZE", asked)))
+
+    def predicates(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """The pattern, and what its variables ask of rows."""
+        return (f"{self._pattern()} {self._defined(arriving[0].columns)}",)
 
     def repeatable(self) -> bool:
         """Only by the clock answers differ."""

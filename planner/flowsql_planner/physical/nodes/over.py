@@ -17,7 +17,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
-from flowsql_planner.traits.lineage import call_text, short
+from flowsql_planner.traits.lineage import call_text, placed, short, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -81,9 +81,9 @@ class OverAggregate(Inner):
         order = f"{columns[self.order_index]}{' NULLS LAST' if self.nulls_last else ''}"
         over = f" OVER ({', '.join([*keys, order, self._frame()])})"
         texts = (*columns, *self._constant_texts())
-        return Lineage(
-            (*columns, *(short(call_text(call, texts) + over) for call in self.calls)), arriving[0].conditions
-        )
+        asked = arriving[0].conditions
+        results = (short(call_text(call, texts) + over) for call in self.calls)
+        return Lineage((*columns, *results), united(asked, placed("BELOW OVER", asked)))
 
     def repeatable(self) -> bool:
         """Only by the clock answers differ."""

@@ -23,7 +23,7 @@ from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updat
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.interval import Bounds
 from flowsql_planner.traits.keys import Keys, smallest
-from flowsql_planner.traits.lineage import short, united
+from flowsql_planner.traits.lineage import placed, short, united
 from flowsql_planner.traits.monotonicity import Monotonicities, Monotonicity, never_falls
 from flowsql_planner.traits.window import WindowColumns
 
@@ -126,7 +126,8 @@ class Ranking(Inner, ABC):
         last = source.columns[self.last_index] if self.last_index is not None else str(self.last)
         number = (short(place),) if self.numbered else ()
         kept = (short(f"{place} FROM {self.first} TO {last}"),)
-        return Lineage((*source.columns, *number), united(source.conditions, kept))
+        below = placed("BELOW ROW_NUMBER", source.conditions)
+        return Lineage((*source.columns, *number), united(source.conditions, kept, below))
 
     @abstractmethod
     def spec(self, job: JobContext) -> OperatorSpec:

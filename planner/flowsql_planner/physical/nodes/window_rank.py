@@ -21,7 +21,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.window import marks_below
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
-from flowsql_planner.traits.lineage import short, united
+from flowsql_planner.traits.lineage import placed, short, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -71,7 +71,8 @@ class _WindowRanking(InsertOnly, ABC):
         place = f"ROW_NUMBER PER ({keys}) BY ({order_text(source.columns, self.order)})"
         number = (short(place),) if self.numbered else ()
         kept = (short(f"{place} FROM {self.first} TO {self.last}"),)
-        return Lineage((*source.columns, *number), united(source.conditions, kept))
+        below = placed("BELOW ROW_NUMBER", source.conditions)
+        return Lineage((*source.columns, *number), united(source.conditions, kept, below))
 
     def repeatable(self) -> bool:
         """Nothing is drawn here."""

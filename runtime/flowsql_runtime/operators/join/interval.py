@@ -203,7 +203,22 @@ class IntervalJoinOperator(Operator[IntervalJoinSpec]):
         facts = {"time": by, "times": times}
         for name, outer in zip(("left", "right"), self._outer, strict=True):
             facts[f"{name} rows"] = "also without a partner" if outer else ""
-        return StateNames(key_pairs(spec, left, right), tables, facts)
+        # A row that is emitted without a partner had none within these bounds.
+        padded = any(self._outer)
+        bounds = {"bounds": f"{spec.lower_ms} ms to {spec.upper_ms} ms"}
+        kept = {
+            f"{name} rows: milliseconds after their time": kept_ms
+            for name, kept_ms in zip(("left", "right"), self._kept_ms, strict=True)
+        }
+        return StateNames(
+            key_pairs(spec, left, right),
+            tables,
+            facts,
+            made_with={"join": spec.kind.value} | (bounds if padded else {}),
+            answered_with={} if padded else bounds,
+            reaches={} if padded else kept,
+            predicates_in_state=padded,
+        )
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Keys of rows that come."""

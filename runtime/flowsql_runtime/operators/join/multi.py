@@ -100,7 +100,10 @@ class MultiJoinOperator(Operator[MultiJoinSpec]):
             if one.ttl_ms:
                 tables[f"input {place} written"] = TableNames(f"when rows of input {place} were written")
         by_input = [[columns[place][key] for key in one.keys] for place, one in enumerate(self.spec.inputs)]
-        return StateNames(tuple(" = ".join(same) for same in zip(*by_input, strict=True)), tables, facts)
+        keys = tuple(" = ".join(same) for same in zip(*by_input, strict=True))
+        # Where rows are taken back, the combinations that they made are found by the conditions once more.
+        predicates_in_state = any(one.outer or one.retracts for one in self.spec.inputs)
+        return StateNames(keys, tables, facts, predicates_in_state=predicates_in_state)
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Keys of rows that come."""

@@ -107,7 +107,12 @@ class RegularJoin(Operator[JoinSpec], ABC):
         for name, columns, unique in sides:
             facts[f"{name} rows unique by"] = "" if unique is None else ", ".join(sorted(columns[i] for i in unique))
         keys = key_pairs(spec, left, right)
-        return StateNames(keys, {"left": row_names("left rows", left), "right": row_names("right rows", right)}, facts)
+        tables = {"left": row_names("left rows", left), "right": row_names("right rows", right)}
+        # Pairs that were emitted are taken back by the condition by which they were found, partners are counted by it.
+        predicates_in_state = any(self._counted) or spec.left_retracts or spec.right_retracts
+        return StateNames(
+            keys, tables, facts, made_with={"join": spec.kind.value}, predicates_in_state=predicates_in_state
+        )
 
     def _open_side(
         self, ctx: OperatorContext, name: str, side: int, unique: tuple[int, ...] | None, retracts: bool

@@ -214,7 +214,16 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
             "times": f"{left[spec.left_time]}, {right[spec.right_time]}",
             "time-to-live": kept_for(spec.state_ttl_ms),
         }
-        return StateNames(key_pairs(spec, left, right), tables, facts)
+        # Left rows are answered once: only where they are taken back the state has to do with how.
+        kind = {"join": spec.kind.value}
+        return StateNames(
+            key_pairs(spec, left, right),
+            tables,
+            facts,
+            made_with=kind if spec.left_changes else {},
+            answered_with={} if spec.left_changes else kind,
+            predicates_in_state=spec.left_changes,
+        )
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Keys of rows that come."""

@@ -100,7 +100,15 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
         left, right = (one.columns for one in arriving)
         facts = {"window": f"{left[spec.left_end]} = {right[spec.right_end]}, {spec.zone or 'no zone'}"}
         keys = key_pairs(spec, left, right)
-        return StateNames(keys, {"left": row_names("left rows", left), "right": row_names("right rows", right)}, facts)
+        kept = [name for name, keeps in zip(("left", "right"), self._keeps, strict=True) if keeps]
+        return StateNames(
+            keys,
+            {"left": row_names("left rows", left), "right": row_names("right rows", right)},
+            facts,
+            made_with={"rows whose key is NULL": f"kept: {', '.join(kept) or 'none'}"},
+            answered_with={"join": spec.kind.value},
+            predicates_in_state=False,
+        )
 
     def _trigger_ms(self, window_ends: Int64s) -> Int64s:
         return to_epoch_ms(window_ends - 1, self.spec.zone)

@@ -67,7 +67,18 @@ class KeyedOverOperator(Operator[OverAggregateSpec]):
             "time-to-live": kept_for(spec.state_ttl_ms),
         }
         keys = tuple(columns[index] for index in spec.partition)
-        return StateNames(keys, tables, facts, retracts=spec.preceding is not None)
+        back = max((lag.offset for lag in self._frames.calls.lags), default=0)
+        by = sorted(
+            {columns[self._frames.calls.columns[lag.by]] for lag in self._frames.calls.lags if lag.by is not None}
+        )
+        return StateNames(
+            keys,
+            tables,
+            facts,
+            retracts=spec.preceding is not None,
+            made_with={"LAG looks back by": ", ".join(by)} if by else {},
+            reaches={"rows that LAG looks back": back} if back else {},
+        )
 
     def _other_names(self, columns: Sequence[str]) -> dict[str, TableNames]:
         return {}

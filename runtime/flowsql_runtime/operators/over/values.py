@@ -98,7 +98,9 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         tables |= {} if self._idle_keys is None else self._idle_keys.names()
         order = f"{columns[spec.order_index]}{' NULLS LAST' if spec.nulls_last else ''}"
         facts = {"order": order, "time-to-live": kept_for(spec.state_ttl_ms)}
-        return StateNames(tuple(columns[i] for i in spec.partition), tables, facts, retracts=spec.input_retracts)
+        keys = tuple(columns[i] for i in spec.partition)
+        frame = {"frame": "ROWS" if spec.counts_rows else "RANGE"}
+        return StateNames(keys, tables, facts, retracts=spec.input_retracts, made_with=frame)
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Keys of rows that come."""

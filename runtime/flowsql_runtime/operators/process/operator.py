@@ -219,7 +219,14 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             if ordered is not None:
                 tables |= ordered.table_names(source.columns)
         facts = {f"time-to-live of {e.name}": kept_for(t) for e, t in zip(call.states, self.spec.ttl_ms, strict=True)}
-        return StateNames(keys, tables, facts)
+        shown = []
+        for table, source in zip(call.tables, arriving, strict=False):
+            by = ", ".join(source.columns[index] for index in table.partition or ())
+            order = ", ".join(f"{source.columns[index]}{' DESC' if down else ''}" for index, down, _ in table.order)
+            shown.append(f"{table.name} PARTITION BY ({by}) ORDER BY ({order})")
+        given = ", ".join("DEFAULT" if one is None else str(one) for one in call.scalars)
+        answered_with = {"arguments": given, "tables": "; ".join(shown)}
+        return StateNames(keys, tables, facts, answered_with=answered_with)
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Partitions of rows that come."""

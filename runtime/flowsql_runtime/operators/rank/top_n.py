@@ -95,7 +95,9 @@ class RankOperator(Operator[RankSpec]):
             "rows known by": unique,
             "time-to-live": kept_for(spec.state_ttl_ms),
         }
-        return StateNames(tuple(columns[key] for key in spec.partition), tables, facts)
+        last = columns[spec.last_index] if spec.last is None and spec.last_index is not None else spec.last
+        places = {"places": f"{spec.first} to {last}"}
+        return StateNames(tuple(columns[key] for key in spec.partition), tables, facts, made_with=places)
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
         """Partitions of rows that come."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,13 @@ class _WindowedRows(Operator[Any]):
         ends = self._index.namespaces()
         return earliest("window", ends, self._trigger_ms(ends), self.current_watermark, zone=self.spec.zone)
 
-    def names(self, columns: Sequence[str], tables: dict[str, TableNames], kept: str) -> StateNames:
+    def names(
+        self, columns: Sequence[str], tables: dict[str, TableNames], kept: str, answered_with: Mapping[str, str]
+    ) -> StateNames:
         """What is kept of the rows of each window."""
         facts = {"window": f"{columns[self.spec.end_index]}, {self.spec.zone or 'no zone'}", "rows kept": kept}
-        return StateNames(tuple(columns[key] for key in self.spec.partition), tables, facts)
+        keys = tuple(columns[key] for key in self.spec.partition)
+        return StateNames(keys, tables, facts, answered_with=answered_with)
 
     def _trigger_ms(self, window_ends: Int64s) -> Int64s:
         return to_epoch_ms(window_ends - 1, self.spec.zone)
@@ -129,7 +132,8 @@ class WindowRankOperator(_WindowedRows):
         """The best rows of each window."""
         columns = arriving[0].columns
         kept = f"{self.spec.last} by {order_text(self.spec.order, columns)}"
-        return self.names(columns, {"rows": row_names("rows", columns)}, kept)
+        first = {"first place": str(self.spec.first)}
+        return self.names(columns, {"rows": row_names("rows", columns)}, kept, first)
 
     def keep(self, batch: ChangelogBatch, slots: Int32s, fresh: Int32s) -> None:
         """Rows among the best."""
@@ -177,7 +181,7 @@ class WindowDeduplicateOperator(_WindowedRows):
             "rows": TableNames("rows", {f"v:r{place}": text for place, text in enumerate(columns)}),
         }
         kept = f"{'last' if self.spec.keep_last else 'first'} by {columns[self.spec.time_index]}"
-        return self.names(columns, tables, kept)
+        return self.names(columns, tables, kept, {})
 
     def keep(self, batch: ChangelogBatch, slots: Int32s, fresh: Int32s) -> None:
         """The row that stays."""

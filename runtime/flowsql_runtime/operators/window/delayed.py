@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -77,7 +78,10 @@ class DelayedWindowOperator(EmittingWindowOperator):
             ),
             "alarms": TableNames("when windows answer next"),
         }
-        return StateNames(names.keys, tables, names.facts, retracts=names.retracts)
+        return replace(names, tables=tables)
+
+    def _answers(self) -> str:
+        return f"{'early and late' if self.spec.early else 'late'}, by the clock"
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """The clock is asked for the next alarm."""

@@ -71,7 +71,16 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
         shape += [] if window.time_index is None else [columns[window.time_index]]
         facts = {"window": ", ".join(shape), "kept by": "window"}
         keys = tuple(columns[index] for index in self.spec.grouping)
-        return StateNames(keys, self._program.table_names(columns, "window"), facts, retracts=self._program.retracts)
+        return StateNames(
+            keys,
+            self._program.table_names(columns, "window"),
+            facts,
+            retracts=self._program.retracts,
+            made_with={"offset": f"{window.offset_ms} ms", "early and late answers": self._answers()},
+        )
+
+    def _answers(self) -> str:
+        return "early and late, with each row" if self.spec.early else "late, with each row"
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Windows of the clock are waited for."""

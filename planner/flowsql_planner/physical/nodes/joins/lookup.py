@@ -120,16 +120,26 @@ class LookupJoin(PassesThrough):
         """The table."""
         return frozenset({self.scan.table.name})
 
-    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
-        """The input's columns, and those of the table."""
-        source = arriving[0]
-        table = tuple(f"{self.scan.table.name}.{column.name}" for column in self.scan.output)
+    def predicates(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """How the table is joined: the kind, what is looked up, and the conditions."""
+        return tuple(sorted(self._made(arriving[0])))
+
+    def _table(self) -> tuple[str, ...]:
+        return tuple(f"{self.scan.table.name}.{column.name}" for column in self.scan.output)
+
+    def _made(self, source: Lineage) -> tuple[str, ...]:
+        table = self._table()
         columns = (*source.columns, *texts(self.projections, table))
         pairs = tuple(
             sorted(f"{source.columns[key.left]} = {table[key.column]} now" for key in self.keys if key.left is not None)
         )
-        made = (*conditions(self.filter, table), *conditions(self.rest, columns), *pairs, self.kind.value)
-        return Lineage(columns, united(source.conditions, made))
+        return (*conditions(self.filter, table), *conditions(self.rest, columns), *pairs, self.kind.value)
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """The input's columns, and those of the table."""
+        source = arriving[0]
+        columns = (*source.columns, *texts(self.projections, self._table()))
+        return Lineage(columns, united(source.conditions, self._made(source)))
 
     def same_in_batch(self) -> bool:
         """A lookup is one, whoever asks."""

@@ -19,7 +19,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import NO_KEYS, Keys
-from flowsql_planner.traits.lineage import conditions, united
+from flowsql_planner.traits.lineage import conditions, placed, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -129,6 +129,11 @@ class MultiJoinNode(Inner):
         by_input = [[source.columns[i] for i in key] for source, key in zip(arriving, self._keys(), strict=True)]
         return tuple(sorted(" = ".join(columns) for columns in zip(*by_input, strict=True)))
 
+    def predicates(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """By input from the second on: how it is joined, and under which condition."""
+        columns = tuple(column for source in arriving for column in source.columns)
+        return tuple(f"{one.kind.value} {' AND '.join(conditions(one.condition, columns))}" for one in self.joined)
+
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """The columns of all inputs; what combines them is a condition."""
         columns = tuple(column for source in arriving for column in source.columns)
@@ -136,6 +141,9 @@ class MultiJoinNode(Inner):
         for one in self.joined:
             kind = () if one.kind is JoinKind.INNER else (one.kind.value,)
             asked.append((*conditions(one.condition, columns), *kind))
+        if any(one.kind is not JoinKind.INNER for one in self.joined):
+            asked.append(placed("ON", self.predicates(arriving)))
+            asked.append(placed("BELOW JOIN", (one for source in arriving for one in source.conditions)))
         return Lineage(columns, united(*(source.conditions for source in arriving), *asked))
 
     def attributes(self, infix: bool) -> Attributes:

@@ -25,7 +25,7 @@ from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.determinism import NONE, Columns, refuse_condition
 from flowsql_planner.traits.interval import Bounds, filtered
 from flowsql_planner.traits.keys import NO_KEYS, Keys
-from flowsql_planner.traits.lineage import conditions, united
+from flowsql_planner.traits.lineage import conditions, placed, united
 from flowsql_planner.traits.window import WindowColumns
 
 #: What Flink guesses of equal keys, of comparisons, of any other condition, and of rows without a partner.
@@ -124,13 +124,22 @@ class PairsOfRows(Inner, ABC):
         """The join keys of both sides."""
         return self._key_pairs(arriving)
 
+    def predicates(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """What the keys do not say of the condition."""
+        left, right = arriving
+        return conditions(self.unkeyed(), (*left.columns, *right.columns))
+
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """The columns of both sides, or of the left one; what pairs them is a condition."""
         left, right = arriving
         both = (*left.columns, *right.columns)
         columns = both if len(self.schema) == len(both) else left.columns
-        kind = () if self.kind is JoinKind.INNER else (self.kind.value,)
-        paired = (*self._key_pairs(arriving), *conditions(self.unkeyed(), both), *kind)
+        asked = self.predicates(arriving)
+        paired = (*self._key_pairs(arriving), *asked)
+        if self.kind is not JoinKind.INNER:
+            # Beside such a join a condition means one thing in ON and another one in WHERE.
+            paired = (*paired, self.kind.value, *placed(f"ON OF {self.kind.value}", asked))
+            paired += placed(f"BELOW {self.kind.value}", (*left.conditions, *right.conditions))
         return Lineage(columns, united(left.conditions, right.conditions, paired))
 
     @abstractmethod
