@@ -46,14 +46,18 @@ def make_tables(folder: Path, draw: random.Random) -> None:
     events = []
     for _ in range(ROWS):
         key = draw.randrange(9)
-        row = {"id": key, "who": draw.choice(["ann", "bob", "cat"]), "v": draw.choice([None, *range(9)])}
+        after: dict[str, Any] | None = {
+            "id": key,
+            "who": draw.choice(["ann", "bob", "cat"]),
+            "v": draw.choice([None, *range(9)]),
+        }
         before = table.pop(key, None)
+        kind = "c" if before is None else "u"
         if before is not None and draw.randrange(4) == 0:
-            event = {"before": before, "after": None, "op": "d"}
-        else:
-            table[key] = row
-            event = {"before": before, "after": row, "op": "c" if before is None else "u"}
-        events.append(json.dumps(event) + "\n")
+            after, kind = None, "d"
+        if after is not None:
+            table[key] = after
+        events.append(json.dumps({"before": before, "after": after, "op": kind}) + "\n")
     (folder / "stock.json").write_text("".join(events), encoding="utf-8")
 
 
@@ -123,12 +127,12 @@ def judge(pair: Pair, folder: Path, old: Session, new: Session, draw: random.Ran
         return run_cut(make, parallelism, position, folder=folder / name)
 
     found, wanted = cut(old, pair.old, "edited"), cut(new, pair.new, "same")
-    if _net(found.after["collect"]) != _net(wanted.after["collect"]):
-        return Verdict(fates, _apart(_net(found.after["collect"]), _net(wanted.after["collect"])))
+    if net(found.after["collect"]) != net(wanted.after["collect"]):
+        return Verdict(fates, _apart(net(found.after["collect"]), net(wanted.after["collect"])))
     if not pair.shown:
-        table = _net(run_whole(new.graph(pair.new))["collect"])
-        if _net(found.rows("collect")) != table:
-            return Verdict(fates, "with what came before: " + _apart(_net(found.rows("collect")), table))
+        table = net(run_whole(new.graph(pair.new))["collect"])
+        if net(found.rows("collect")) != table:
+            return Verdict(fates, "with what came before: " + _apart(net(found.rows("collect")), table))
     return Verdict(fates, "")
 
 
@@ -149,7 +153,7 @@ def _allowed(
     return ""
 
 
-def _net(changes: Iterable[tuple[Any, ...]]) -> Counter[Hashable]:
+def net(changes: Iterable[tuple[Any, ...]]) -> Counter[Hashable]:
     """What changes come to: rows that come count up, rows that go count down."""
     net: Counter[Hashable] = Counter()
     for kind, *values in changes:
@@ -160,6 +164,8 @@ def _net(changes: Iterable[tuple[Any, ...]]) -> Counter[Hashable]:
 def _frozen(value: Any) -> Hashable:
     if isinstance(value, list | tuple):
         return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple(sorted(((name, _frozen(item)) for name, item in value.items()), key=str))
     return round(value, 9) if isinstance(value, float) else value
 
 

@@ -64,7 +64,8 @@ class OperatorNode:
     ``id`` is unique in the job; ``uid`` is the stable identity across edits of the query; ``name`` is Flink's
     description (``Calc(select=[...])``); ``number_of_inputs`` 0 for sources. ``lineage``: of the plan node's inputs, as
     far as a planner knows them (of an aggregate in two phases, of the rows that the first one reads). ``predicates``:
-    canonical texts of the operator's own conditions (of a join: what its keys do not say).
+    canonical texts of the operator's own conditions (of a join: what its keys do not say). ``arriving``: the columns of
+    the same inputs as ``lineage``.
     """
 
     id: int
@@ -77,6 +78,7 @@ class OperatorNode:
     buffer_timeout_ms: int | None = None
     lineage: tuple[Lineage, ...] = ()
     predicates: tuple[str, ...] = ()
+    arriving: tuple[Schema, ...] = ()
 
 
 @record

@@ -234,6 +234,7 @@ class _Builder:
             chaining=ChainingStrategy.ALWAYS if node.inputs else ChainingStrategy.HEAD,
             lineage=self._uids.arriving(node),
             predicates=node.predicates(self._uids.arriving(node)),
+            arriving=tuple(child.schema for child in node.inputs),
         )
         self._graph.nodes[number] = StreamNode(operator, parallelism, node)
         return number

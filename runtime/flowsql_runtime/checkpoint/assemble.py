@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from flowsql_core.element import CheckpointBarrier
 from flowsql_core.graph.job import JobGraph
-from flowsql_runtime.checkpoint.layout import OperatorLayout, rows_digests
+from flowsql_runtime.checkpoint.layout import OperatorLayout, rows_digests, types_digests
 from flowsql_runtime.checkpoint.manifest import (
     Manifest,
     NativeState,
@@ -65,6 +65,7 @@ def assemble(
                 finished=ended,
                 layout=layouts.get(node.uid),
                 rows=rows_digests(node),
+                types=types_digests(node),
                 columns={
                     name: tuple(ReadableColumn(one.stored, one.name, str(one.type)) for one in columns)
                     for name, columns in readable_columns(node.spec).items()

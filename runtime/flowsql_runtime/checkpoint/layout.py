@@ -11,6 +11,7 @@ from typing import Any
 from flowsql_core.clock import SystemClock
 from flowsql_core.graph.job import JobGraph, OperatorNode
 from flowsql_core.graph.specs import ExtensionSpec
+from flowsql_core.types.logical import without_attribute
 from flowsql_runtime.metrics.registry import OperatorMetrics
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.registry import make_operator, operator_class
@@ -43,9 +44,9 @@ class StateTable:
 class OperatorLayout:
     """All keyed state of one operator.
 
-    ``keys``: meaning and type. ``conditions``: which rows each input brings. ``facts``, ``retracts`` and the last three
-    are those of ``StateNames``; None in older snapshots.
-
+    ``keys``: meaning and type. ``conditions``: which rows each input brings. ``facts``, ``retracts`` and the three
+    behind ``tables`` are those of ``StateNames``. ``types``: by input the SQL type of each column, by its meaning.
+    These four are None in older snapshots.
     """
 
     keys: tuple[tuple[str, str], ...]
@@ -56,6 +57,7 @@ class OperatorLayout:
     made_with: dict[str, str] | None = None
     answered_with: dict[str, str] | None = None
     reaches: dict[str, int] | None = None
+    types: tuple[dict[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,11 @@ def new_states(graph: JobGraph) -> dict[str, NewState]:
 def rows_digests(node: OperatorNode) -> tuple[str, ...]:
     """Per input, what tells rows on their way to this operator from those of another query; "" where nobody knows."""
     return tuple(hashlib.sha256("\n".join(one.columns).encode()).hexdigest()[:16] for one in node.lineage)
+
+
+def types_digests(node: OperatorNode) -> tuple[str, ...]:
+    """Per input, what tells the types of its columns from others."""
+    return tuple(hashlib.sha256("\n".join(one.values()).encode()).hexdigest()[:16] for one in _types(node))
 
 
 def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | None:
@@ -113,8 +120,16 @@ def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | N
         made_with,
         answered_with,
         dict(names.reaches),
+        _types(node),
     )
     return NewState(layout, tables)
+
+
+def _types(node: OperatorNode) -> tuple[dict[str, str], ...]:
+    return tuple(
+        {text: str(without_attribute(column.type)) for text, column in zip(lineage.columns, schema, strict=True)}
+        for lineage, schema in zip(node.lineage, node.arriving, strict=True)
+    )
 
 
 def _key_types(tables: Mapping[str, Any], count: int) -> Iterator[str]:
@@ -170,6 +185,7 @@ def layout_of_json(found: Mapping[str, Any] | None) -> OperatorLayout | None:
         found.get("made_with"),
         found.get("answered_with"),
         found.get("reaches"),
+        None if found.get("types") is None else tuple(found["types"]),
     )
 
 

@@ -112,7 +112,8 @@ class ReadableColumn:
 class OperatorState:
     """One operator over all subtasks. ``finished``: subtasks that had ended before the barrier.
 
-    ``layout``: of keyed state, None where its operator alone knows. ``rows``: per input a digest of its columns.
+    ``layout``: of keyed state, None where its operator alone knows. ``rows``: per input a digest of its columns,
+    ``types`` of their types (nothing in older snapshots).
     ``columns``: per state name how queries show its columns, keys first; nothing for states of Python objects.
     """
 
@@ -125,6 +126,7 @@ class OperatorState:
     finished: tuple[int, ...] = ()
     layout: OperatorLayout | None = None
     rows: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     columns: dict[str, tuple[ReadableColumn, ...]] = field(default_factory=dict)
 
     @property
@@ -252,12 +254,18 @@ def _operator(found: dict[str, Any]) -> OperatorState:
         for state in found.pop("subtasks")
     )
     layout = layout_of_json(found.pop("layout"))
-    rows = tuple(found.pop("rows"))
+    rows, types = tuple(found.pop("rows")), tuple(found.pop("types", ()))
     columns = {
         name: tuple(ReadableColumn(**column) for column in shown) for name, shown in found.pop("columns", {}).items()
     }
     return OperatorState(
-        subtasks=subtasks, finished=tuple(found.pop("finished")), layout=layout, rows=rows, columns=columns, **found
+        subtasks=subtasks,
+        finished=tuple(found.pop("finished")),
+        layout=layout,
+        rows=rows,
+        types=types,
+        columns=columns,
+        **found,
     )
 
 

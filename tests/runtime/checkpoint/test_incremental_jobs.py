@@ -33,7 +33,7 @@ def files_of(manifest: Manifest) -> list[str]:
 class Counting:
     """A job that sums numbers by key from files that arrive in a folder; its results come with checkpoints."""
 
-    def __init__(self, root: Path, **options: str) -> None:
+    def __init__(self, root: Path, *, key_type: str = "INT", **options: str) -> None:
         self.arriving = root / "arriving"
         self.arriving.mkdir(exist_ok=True)
         self.root = root / "checkpoints"
@@ -52,7 +52,7 @@ class Counting:
         for key, value in values.items():
             self.environment.get_config().set(key, value)
         self.environment.execute_sql(
-            "CREATE TABLE numbers (k INT, n BIGINT) WITH ('connector' = 'filesystem', 'format' = 'csv', "
+            f"CREATE TABLE numbers (k {key_type}, n BIGINT) WITH ('connector' = 'filesystem', 'format' = 'csv', "
             f"'path' = '{self.arriving}', 'source.monitor-interval' = '10 ms')"
         )
         self.sums: dict[int, int] = {}
@@ -153,6 +153,24 @@ def test_a_changed_query_takes_over_what_it_needs_of_the_files(
     other.arrives("third", range(5, 9), 100)
     other.until({5: 111, 6: 111, 7: 101, 8: 101})
     other.cancel()
+
+
+@pytest.mark.parametrize(("parallelism", "backend"), [("1", "rocksdb"), ("3", "rocksdb"), ("2", "hashmap")])
+def test_keys_in_files_become_wider_and_find_their_key_groups(
+    parallelism: str, backend: str, retained: tuple[Counting, list[Path]], tmp_path: Path
+) -> None:
+    _, found = retained
+    other = Counting(tmp_path, key_type="BIGINT", parallelism__default=parallelism, state__backend__type=backend)
+    other.start(str(found[-1]))
+    other.arrives("third", ALL, 100)
+    other.until(sums((ALL, 101), (SOME, 10)))
+    (mine, *_) = other.cancel()[::-1]
+    # What was made wider is the state of later checkpoints.
+    again = Counting(tmp_path, key_type="BIGINT")
+    again.start(str(mine))
+    again.arrives("fourth", SOME, 1000)
+    again.until(sums((SOME, 1111)))
+    again.cancel()
 
 
 def test_a_job_that_fails_goes_on_with_the_files_that_it_has(tmp_path: Path) -> None:
