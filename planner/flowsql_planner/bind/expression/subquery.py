@@ -11,14 +11,14 @@ from typing import Final
 
 from flowsql_compute.functions.registry import implicit_cast, resolve_call
 from flowsql_core.errors import BindError
-from flowsql_core.expr import Call, Expr, InputRef
+from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
 from flowsql_core.types.logical import BooleanType, DateTimeType, NullType
 from flowsql_grammar import ast
 from flowsql_planner.bind.environment import ClauseBinder, OuterRow
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, SCALAR, SOME_QUERY
-from flowsql_planner.logical.nodes import Project, Rel
+from flowsql_planner.logical.nodes import Project, Rel, Sort
 from flowsql_planner.logical.rewrite import refs
 
 #: How a column that is nowhere in the query's own FROM fails: the row around it may have it.
@@ -47,6 +47,8 @@ def bind_subquery(binder: ClauseBinder, node: ast.Expression | ast.Argument) -> 
     match node:
         case ast.Exists(query):
             plan, captured = _plan(binder, query)
+            if isinstance(plan, Sort) and plan.fetch == 0:
+                return Literal(False, BooleanType(nullable=False), node.span)
             return Call(EXISTS, captured, BooleanType(nullable=False), (("plan", plan),), node.span)
         case ast.InSubquery(operand, query, negated):
             return _in_query(binder, operand, query, negated, node.span)

@@ -488,13 +488,6 @@ def _join_hint(env: Environment, node: ast.Join) -> Hints:
     return ()
 
 
-def every_relation(node: ast.Relation | None) -> tuple[str, ...]:
-    """Names of all items of FROM that a hint may mean."""
-    if isinstance(node, ast.Join):
-        return (*every_relation(node.left), *every_relation(node.right))
-    return () if node is None else relation_names(node)
-
-
 def relation_names(node: ast.Relation) -> tuple[str, ...]:
     """Names that a hint may call an item of FROM by: its alias, else its table."""
     if isinstance(node, ast.Join | ast.MatchRecognize):

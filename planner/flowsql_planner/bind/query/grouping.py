@@ -32,12 +32,13 @@ Sets = tuple[tuple[int, ...], ...]
 class Grouping:
     """Bound GROUP BY: all group expressions, and the sets of them when there is more than one.
 
-    ``repeated``: the sets that stand there a second time, a third time ...; None for the set of all expressions alone.
+    ``repeated``: the sets that are written a second time, a third time ...
     """
 
     exprs: tuple[Expr, ...]
     sets: Sets | None = None
-    repeated: tuple[Sets | None, ...] = ()
+    repeated: tuple[Sets, ...] = ()
+    span: Span | None = None
 
 
 def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> Grouping:
@@ -54,21 +55,11 @@ def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> 
     sets = [_joined(parts) for parts in product]
     counts = Counter(tuple(sorted(one)) for one in sets)
     unique = tuple(sorted(counts, key=cmp_to_key(_order)))
-    repeated: list[Sets | None] = []
+    repeated: list[Sets] = []
     if node.quantifier is not ast.SetQuantifier.DISTINCT:
         for time in range(1, max(counts.values())):
-            again = tuple(one for one in unique if counts[one] > time)
-            if len(again) == 1 and len(again[0]) < len(exprs):
-                # Flink 2.3 finds no plan, or, beside GROUPING, groups by all expressions.
-                raise BindError(
-                    "repeated-grouping-set",
-                    "Of the grouping sets that stand there more than once, one alone without all columns of GROUP BY "
-                    "cannot be planned",
-                    node.span,
-                    "GROUP BY DISTINCT takes each grouping set once",
-                )
-            repeated.append(again if len(again) > 1 else None)
-    return Grouping(tuple(exprs), unique if len(unique) > 1 else None, tuple(repeated))
+            repeated.append(tuple(one for one in unique if counts[one] > time))
+    return Grouping(tuple(exprs), unique if len(unique) > 1 else None, tuple(repeated), node.span)
 
 
 def _element_sets(element: ast.GroupingElement, index_of: Callable[[ast.Expression], int]) -> list[tuple[int, ...]]:
@@ -164,7 +155,7 @@ class Aggregation:
         place = int(expr.option("index"))
         return InputRef(len(self.grouping.exprs) + place, _fields_of(call.type)[place].type, expr.span)
 
-    def build(self, names: dict[Expr, str], hints: Hints, span: Span | None) -> Rel:
+    def build(self, names: dict[Expr, str], hints: Hints, span: Span | None, streaming: bool) -> Rel:
         """Project the group expressions and arguments, then aggregate. ``names``: aliases of lifted expressions."""
         columns: list[Expr] = list(self.grouping.exprs)
         calls = []
@@ -198,24 +189,40 @@ class Aggregation:
         )
         if not self.grouping.repeated:
             return Aggregate(rel, tuple(range(width)), tuple(calls), schema, self.grouping.sets, hints, span)
-        parts = [
-            self._part(Aggregate(rel, tuple(range(width)), tuple(calls), schema, sets, hints, span), number)
-            for number, sets in enumerate((self.grouping.sets, *self.grouping.repeated))
-        ]
+        everything = tuple(range(width))
+        alone = any(len(sets) == 1 and len(sets[0]) < width for sets in self.grouping.repeated)
+        if alone and streaming and not any(call.function in _GROUPING for call in calls):
+            # Flink 2.3 finds a plan beside GROUPING alone, and in batch mode.
+            raise BindError(
+                "repeated-grouping-set",
+                "Of the grouping sets that are written more than once, one alone without all columns of GROUP BY "
+                "cannot be planned",
+                self.grouping.span,
+                "GROUP BY DISTINCT takes each grouping set once",
+            )
+        parts = []
+        for number, sets in enumerate((self.grouping.sets or (everything,), *self.grouping.repeated)):
+            several = sets if len(sets) > 1 else None
+            whole = Aggregate(rel, everything, tuple(calls), schema, several, hints, span)
+            parts.append(self._part(whole, number, sets[0]))
         return Union(tuple(parts), schema, span)
 
-    def _part(self, whole: Aggregate, number: int) -> Rel:
-        """The sets that stand there so many times at least, as an aggregate of their own: GROUP_ID is a constant of it.
+    def _part(self, whole: Aggregate, number: int, first: tuple[int, ...]) -> Rel:
+        """The sets that are written so many times at least, as an aggregate of their own: GROUP_ID is a constant of it.
 
-        Columns keep the types of all sets together.
+        Columns keep the types of all sets together. One set alone, ``first``, groups by all expressions, as in Flink
+        2.3, whatever it names; GROUPING still says which of them it lacks.
         """
         width, schema = len(whole.grouping), whole.schema
-        constants = [
-            Literal(number if call.function == "GROUP_ID" else 0, call.type)
-            if call.function == "GROUP_ID" or (whole.grouping_sets is None and call.function in _GROUPING)
-            else None
-            for call in whole.calls
-        ]
+        constants: list[Literal | None] = []
+        for call in whole.calls:
+            if call.function == "GROUP_ID":
+                constants.append(Literal(number, call.type))
+            elif whole.grouping_sets is None and call.function in _GROUPING:
+                bits = "".join(str(int(arg.index not in first)) for arg in call.args)
+                constants.append(Literal(int(bits, 2), call.type))
+            else:
+                constants.append(None)
         kept = [place for place, constant in enumerate(constants) if constant is None]
         groups = schema[:width]
         if whole.grouping_sets is None:

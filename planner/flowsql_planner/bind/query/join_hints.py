@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, Expr, conjuncts, input_refs
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -26,35 +26,6 @@ def named_joins(hints: Sequence[ast.Hint]) -> dict[str, str]:
             for argument in hint.arguments:
                 found.setdefault(argument.value, name)
     return found
-
-
-def require_relations(hints: Sequence[ast.Hint], names: Collection[str], keeps_state: bool) -> None:
-    """Refuse a hint for a join, or for the state, of something that is not in FROM.
-
-    Args:
-        names: of what is in FROM.
-        keeps_state: the SELECT joins or groups; else, as in Flink, nobody looks at STATE_TTL.
-
-    Raises:
-        BindError: at the hint.
-    """
-    for hint in hints:
-        name = hint.name.text.upper()
-        for argument in hint.arguments:
-            if name in JOIN_HINTS:
-                named = argument.value
-            elif name == "STATE_TTL" and keeps_state and argument.key is not None:
-                named = argument.key
-            else:
-                continue
-            if named not in names:
-                raise BindError(
-                    "bad-hint",
-                    "The options of following hints cannot match the name of input tables or views: "
-                    f"'{named}' in '{name}'",
-                    argument.span or hint.span,
-                    did_you_mean(named, names),
-                )
 
 
 def check_join_hints(rel: Rel, hints: Sequence[ast.Hint]) -> None:

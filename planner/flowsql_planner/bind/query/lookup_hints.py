@@ -35,7 +35,7 @@ _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     TABLE: str,
     "async": parse_bool,
     "output-mode": _one_of("ordered", "allow_unordered"),
-    "capacity": _count,
+    "capacity": int,
     "timeout": parse_duration_ms,
     "retry-predicate": _one_of("lookup_miss"),
     "retry-strategy": _one_of("fixed_delay"),
@@ -49,7 +49,7 @@ def lookup_hints(hints: Sequence[ast.Hint]) -> dict[str, Hints]:
     """Table or alias -> options of the LOOKUP hint that names it; the first one counts.
 
     Raises:
-        BindError: an option is unknown or unreadable, or not all options of a retry are there.
+        BindError: an option is unreadable, or not all options of a retry are there.
     """
     found: dict[str, Hints] = {}
     for hint in hints:
@@ -61,10 +61,9 @@ def lookup_hints(hints: Sequence[ast.Hint]) -> dict[str, Hints]:
             if argument.key is None:
                 raise _bad("only support key-value options", span)
             options[argument.key] = argument.value
-            if argument.key not in _OPTIONS:
-                raise _bad(f"unsupported option '{argument.key}'", span, f"the options are {', '.join(_OPTIONS)}")
             try:
-                _OPTIONS[argument.key](argument.value)
+                # As in Flink an option that is not known says nothing.
+                _OPTIONS.get(argument.key, str)(argument.value)
             except ValueError as error:
                 raise _bad(f"'{argument.value}' of '{argument.key}'", span, str(error)) from None
         if TABLE not in options:

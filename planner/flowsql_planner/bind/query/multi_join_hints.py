@@ -18,36 +18,18 @@ def multi_join_names(hints: Sequence[ast.Hint]) -> frozenset[str]:
     """Tables and aliases that MULTI_JOIN hints name: each join right above one of them is hinted at.
 
     Raises:
-        BindError: a hint names none, or has options.
+        BindError: a hint has options.
     """
     found: set[str] = set()
     for hint in hints:
         if hint.name.text.upper() != MULTI_JOIN:
             continue
-        if not hint.arguments:
-            raise BindError("bad-hint", "Invalid MULTI_JOIN hint, it names no table", hint.span, "MULTI_JOIN(a, b)")
         for argument in hint.arguments:
             if argument.key is not None:
                 message = "Invalid MULTI_JOIN hint, only support table names, without options"
                 raise BindError("bad-hint", message, argument.span or hint.span, "MULTI_JOIN(a, b)")
             found.add(argument.value)
     return frozenset(found)
-
-
-def check_multi_join_names(hints: Sequence[ast.Hint], known: frozenset[str]) -> None:
-    """Every name of a MULTI_JOIN hint must be one of FROM.
-
-    Raises:
-        BindError: at the hint.
-    """
-    for hint in hints:
-        if hint.name.text.upper() != MULTI_JOIN:
-            continue
-        missing = [argument.value for argument in hint.arguments if argument.value not in known]
-        if missing:
-            names = ", ".join(f"`{name}`" for name in missing)
-            message = f"The options of following hints cannot match the name of input tables or views: {names} in "
-            raise BindError("bad-hint", message + f"`{MULTI_JOIN}`", hint.span)
 
 
 def is_multi_join_hinted(rel: Rel) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -22,12 +22,12 @@ from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.over_calls import has_over, lift_over
 from flowsql_planner.bind.expression.scope import Namespace, Scope, scope_of
 from flowsql_planner.bind.output_names import column_alias, unnamed
-from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, every_relation, relation_names
+from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, relation_names
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
-from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins, require_relations
+from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins
 from flowsql_planner.bind.query.lookup_hints import lookup_hints
-from flowsql_planner.bind.query.multi_join_hints import check_multi_join_names, multi_join_names
-from flowsql_planner.bind.query.table import check_hint_names
+from flowsql_planner.bind.query.multi_join_hints import multi_join_names
+from flowsql_planner.bind.query.select_hints import checked_hints, items
 from flowsql_planner.bind.query.values import bind_values, one_row
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import (
@@ -143,15 +143,16 @@ def _bind_select(
     env: Environment, node: ast.Select, order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None
 ) -> Rel:
     windows = _named_windows(node.windows)
-    check_hint_names(node.hints)
-    hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
-    # In batch mode the hint means nothing.
-    multi_join = multi_join_names(node.hints) if env.context.streaming else frozenset()
-    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows, multi_join=multi_join)
-    env = replace(env, join_hints=_join_hints(env, node))
-    if env.multi_join:
-        leaves = () if node.from_ is None else _leaves(node.from_)
-        check_multi_join_names(node.hints, frozenset(name for leaf in leaves for name in relation_names(leaf)))
+    hints = checked_hints(env.context, node)
+    env = replace(
+        env,
+        state_ttl=_state_ttl_hints(hints),
+        lookups=lookup_hints(hints),
+        windows=windows,
+        multi_join=multi_join_names(hints),
+        # In streaming such hints mean nothing.
+        join_hints={} if env.context.streaming else named_joins(hints),
+    )
     source = _bind_from(env, node)
     if node.where is not None:
         # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.
@@ -229,20 +230,11 @@ def _bind_from(env: Environment, node: ast.Select) -> Bound:
     if node.from_ is None:
         return Bound(one_row(node.span), Scope())
     bound = bind_relation(env, node.from_)
-    leaves = list(_leaves(node.from_))
+    leaves = list(items(node.from_))
     if not env.context.repeated or len(leaves) != len(bound.scope.namespaces):
         return bound
     seen = tuple(_as_written(env, leaf, space) for leaf, space in zip(leaves, bound.scope.namespaces, strict=True))
     return Bound(bound.rel, replace(bound.scope, namespaces=seen))
-
-
-def _leaves(node: ast.Relation) -> Iterator[ast.Relation]:
-    """The items of FROM, from left to right."""
-    if isinstance(node, ast.Join):
-        yield from _leaves(node.left)
-        yield from _leaves(node.right)
-    else:
-        yield node
 
 
 def _as_written(env: Environment, leaf: ast.Relation, space: Namespace) -> Namespace:
@@ -332,7 +324,7 @@ def _aggregate(
     for item, expr in zip(items, exprs, strict=True):
         if isinstance(expr, InputRef):
             names.setdefault(expr, item.name)
-    rel = building.build(names, _aggregate_ttl(env, node), node.span)
+    rel = building.build(names, _aggregate_ttl(env, node), node.span, env.context.streaming)
     if having is not None:
         rel = Filter(rel, having, node.having.span if node.having is not None else None)
     return rel, exprs, sort_exprs
@@ -538,13 +530,6 @@ def _cast_to(rel: Rel, types: list[LogicalType], span: Span) -> Rel:
 
 
 # Hints
-
-
-def _join_hints(env: Environment, node: ast.Select) -> dict[str, str]:
-    """How joins of this SELECT are hinted; in streaming such hints are checked and mean nothing."""
-    keeps_state = isinstance(node.from_, ast.Join) or node.group_by is not None
-    require_relations(node.hints, every_relation(node.from_), keeps_state)
-    return {} if env.context.streaming else named_joins(node.hints)
 
 
 def _state_ttl_hints(hints: tuple[ast.Hint, ...]) -> dict[str, str]:

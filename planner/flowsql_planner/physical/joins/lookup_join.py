@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowsql_connectors.spi.lookup import LookupTableSource
 from flowsql_core.config import parse_bool, parse_duration_ms
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, conjuncts
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.graph.time_join_specs import AsyncLookup, LookupKey
@@ -94,6 +94,8 @@ def _asynchronous(hints: dict[str, str], context: PlanContext) -> AsyncLookup | 
         return None
     configuration = context.configuration
     capacity, timeout = hints.get("capacity"), hints.get("timeout")
+    if capacity is not None and int(capacity) < 1:
+        raise PlanError("bad-hint", f"'capacity' of a LOOKUP hint is {capacity}: it takes 1 request at a time or more")
     return AsyncLookup(
         configuration.get(ASYNC_CAPACITY) if capacity is None else int(capacity),
         configuration.get(ASYNC_TIMEOUT_MS) if timeout is None else parse_duration_ms(timeout),
