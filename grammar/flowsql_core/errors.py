@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from flowsql_core.secrets.hidden import hidden
+from flowsql_core.secrets.hidden import foreign_texts, hidden, hidden_now
 from flowsql_core.span import Source, Span
 
 
@@ -24,7 +24,7 @@ class FlowSqlError(Exception):
     """
 
     def __init__(self, code: str, message: str, at: Span | None = None, hint: str | None = None) -> None:
-        message = hidden(message)
+        message = hidden_now(message)
         super().__init__(message)
         self.code = code
         self.message = message
@@ -66,7 +66,7 @@ class FlowSqlError(Exception):
         parts += self.details
         if self.operator:
             parts.append(f"in operator {shortened(self.operator, MAX_OPERATOR)}")
-        return hidden("\n".join(parts))
+        return hidden("\n".join(parts), foreign_texts(self))
 
 
 #: Characters of an operator's description that a report shows; EXPLAIN shows all.

@@ -22,6 +22,7 @@ from flowsql.table import DataTypes, EnvironmentSettings, Schema, TableDescripto
 from flowsql_core.catalog import CatalogTable
 from flowsql_core.config import Configuration
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.secrets.hidden import hidden, hide
 from tests.changing_folders import files_below
 
 NOWHERE = "127.0.0.1:1"
@@ -83,6 +84,11 @@ TABLES: dict[str, Mapping[str, str]] = {
         "reconnect.max-attempts": "1", "reconnect.initial-delay": "10 ms", "sink.max-retries": "0",
     },
     "path": {"connector": "filesystem", "path": "s3://key:{}@bucket/folder", "format": "csv"},
+    "token of a url": {**HTTP, "url": "http://{}@127.0.0.1:1/rows"},
+    "token of a url that is none": {**JDBC, "url": "nosuch://{}@h/d"},
+    "any header": {**HTTP, "headers.X-Custom": "{}"},
+    "unknown pwd": {"connector": "blackhole", "my.pwd": "{}"},
+    "signed url": {**HTTP, "url": f"http://{NOWHERE}/rows?sig={{}}"},
     "unknown option": {"connector": "blackhole", "api-key": "{}"},
     "unknown connector": {"connector": "nosuch", "secret": "{}"},
 }  # fmt: skip
@@ -428,3 +434,61 @@ def test_snapshots(secret: tuple[str, str], told: Told, tmp_path: Path) -> None:
     assert len({path.parent.parent for path in files_below(tmp_path, "_metadata")}) == 2
     told.lacks(value)
     unsaid_in_files(tmp_path, value)
+
+
+#: Words of FlowSQL's own texts that somebody takes for a password.
+WORDS = ("flowsql", "password", "connector", "table", "kafka", "postgresql", "option", "jdbc", "column", "hint")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_password_that_is_a_word_spoils_no_text(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the gaps in texts that everybody knows would show it."""
+    monkeypatch.setattr("flowsql_core.secrets.hidden._PLACEHOLDERS", {})
+    monkeypatch.setenv("A_WORD", word)
+
+    def said(password: str) -> list[str]:
+        made = session()
+        found = []
+        for statement in (
+            f"CREATE TABLE t (n INT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://{NOWHERE}/d', "
+            f"'table-name' = 't', 'username' = 'ada', 'password' = '{password}')",
+            "SHOW CREATE TABLE t",
+            "EXPLAIN SELECT * FROM t",
+            "SELECT * FROM t",
+            "SELECT nothing FROM t",
+            "SELECT * FROM t /*+ OPTIONS('pasword'='x') */",
+            "SELECT flowsql(1)",
+            "CREATE TABLE u (n INT) WITH ('connector' = 'kafkaa')",
+            "SELECT * FROM u",
+            "SET",
+        ):
+            try:
+                result = made.execute_sql(statement)
+                found.append(str([list(row) for row in result.collect()]))
+            except FlowSqlError as error:
+                found.append(error.render())
+        return found
+
+    shown = said(word)
+    monkeypatch.setattr("flowsql_core.secrets.hidden._PLACEHOLDERS", {})
+    assert shown == said("x7!kTq9#s3cr3t")
+
+
+def test_words_are_hidden_in_texts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsql_core.secrets.hidden._PLACEHOLDERS", {})
+    hide("flowsql", "******")
+    hide("x7!kTq9#", "******")
+    try:
+        raise ValueError('login of ada with "flowsql" at flowsql_db failed: x7!kTq9#1')
+    except ValueError as error:
+        made = FlowSqlError("x", f"flowsql cannot log in: {error}.", hint="pip install 'flowsql[x]'")
+    assert made.render() == (
+        "flowsql cannot log in: login of ada with ****** at ****** failed: ******1.\nhint: pip install 'flowsql[x]'"
+    )
+    assert hidden("flowsql: password=flowsql, token 'flowsql', at //ada:flowsql@h") == (
+        "flowsql: password=******, token '******', at //ada:******@h"
+    )
+    assert hidden("flowsql") == "flowsql"
+    assert FlowSqlError("x", "cannot reach nats://t0k3n@h:1, nats://a:b@h").message == (
+        "cannot reach nats://******@h:1, nats://******@h"
+    )

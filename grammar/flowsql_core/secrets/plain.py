@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from flowsql_core.errors import BindError
-from flowsql_core.secrets.hidden import hide
-from flowsql_core.secrets.shown import HIDDEN, plain_secrets, shown_value
+from flowsql_core.secrets.hidden import hide, is_word
+from flowsql_core.secrets.shown import HIDDEN, is_secret, plain_secrets, shown_value, url_users
 
 #: Characters from which on a secret is taken for one: a short word may stand in any message.
 _FEWEST: Final = 8
+#: A word is hidden in fewer places.
+_FEWEST_OF_WORDS: Final = 4
 
 
 def hide_plain(options: Iterable[tuple[str, str]]) -> None:
@@ -20,8 +22,10 @@ def hide_plain(options: Iterable[tuple[str, str]]) -> None:
     """
     given = tuple(options)
     for key, value in given:
-        for secret in plain_secrets(key, value):
-            if len(secret) >= _FEWEST and not any(secret in shown_value(*other) for other in given):
+        users = [] if is_secret(key) else [user for user in url_users(value) if not is_word(user)]
+        for secret in [*plain_secrets(key, value), *users]:
+            fewest = _FEWEST_OF_WORDS if is_word(secret) else _FEWEST
+            if len(secret) >= fewest and not any(secret in shown_value(*other) for other in given):
                 hide(secret, HIDDEN)
 
 

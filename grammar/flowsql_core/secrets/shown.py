@@ -37,15 +37,26 @@ _PARTS: Final = (
     "http-headers",
     "ssl.key.pem",
     "ssl.keystore.key",
+    "accesskey",
+    "passcode",
+    "private.key",
 )
+#: Words that say so where they are a part of a key by themselves.
+_WORDS: Final = frozenset(("pwd", "pass", "pw", "bearer", "jwt", "sas", "signature"))
+#: Headers of requests: ``headers.X-Custom``, ``lookup.header.X-Custom``.
+_HEADER: Final = re.compile(r"(^|[.])headers?[.].", re.IGNORECASE)
 #: Options of a family above that say how to log in, not with what.
 _HARMLESS: Final = re.compile(r"(credentials[.-]source|[.-](location|type|class|url|uri))$", re.IGNORECASE)
-#: ``//name:password@`` and ``?password=...``, the password being what is found.
+#: ``//name:password@``, ``//token@`` and ``?password=...``. Before the ``@`` of Azure's addresses is a container.
 _IN_URL: Final = re.compile(
-    r"(?<=//)[^/@:\s'\"]*:(?P<user>[^@\s'\"]+)@"
-    r"|[?&;][\w.-]*(?:password|passwd|secret|token|apikey|api_key|access_key|odbc_connect)[\w.-]*=(?P<parameter>[^&;\s'\"]+)",
+    r"(?<=//)(?P<user>[^/@:\s'\"]*:(?P<password>[^@\s'\"]+))@"
+    r"|(?<=//)(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)(?P<alone>[^/@:\s'\"?#&;]+)@"
+    r"|(?:[?&;]|(?<=:)//\?)(?:[\w.-]*(?:password|passwd|passphrase|secret|token|api_?key|api-key|access_?key|odbc_connect"
+    r"|credential|signature)[\w.-]*|pwd|pass|sig|auth|authorization|jwt)=(?P<parameter>[^&;\s'\"]+)",
     re.IGNORECASE,
 )
+#: What is not shown of them: of a login with a password the name neither.
+_SHOWN_GROUPS: Final = ("user", "alone", "parameter")
 _OPTION: Final = re.compile(r"'(?P<key>[^'\n]+)'\s*=\s*'(?P<value>(?:[^']|'')*)'")
 
 
@@ -56,14 +67,17 @@ def is_secret(key: str) -> bool:
     [True, True, False, False]
     """
     lower = key.lower().replace("_", "-")
-    return any(part in lower for part in _PARTS) and _HARMLESS.search(key) is None
+    if _HEADER.search(key) is not None:
+        return True
+    says_so = any(part in lower for part in _PARTS) or not _WORDS.isdisjoint(re.split(r"[.\-:]", lower))
+    return says_so and _HARMLESS.search(key) is None
 
 
 def shown_value(key: str, value: str) -> str:
     """The value of an option as statements and messages show it; a placeholder is no secret.
 
     >>> shown_value("password", "xyz"), shown_value("password", "${env:PW}"), shown_value("url", "http://ann:xyz@h/")
-    ('******', '${env:PW}', 'http://ann:******@h/')
+    ('******', '${env:PW}', 'http://******@h/')
     >>> shown_value("url", "mssql+pyodbc://?odbc_connect=Server%3Dh%3BPWD%3Dxyz")
     'mssql+pyodbc://?odbc_connect=******'
     """
@@ -76,7 +90,25 @@ def plain_secrets(key: str, value: str) -> list[str]:
     """The parts of an option's value that are secrets and stand there as they are; none where it has a reference."""
     if is_secret(key):
         return [] if has_placeholder(value) or not value else [value]
-    return [value[start:end] for start, end in _in_urls(value)]
+    return [value[start:end] for start, end in _in_urls(value, ("password", "parameter"))]
+
+
+def url_users(value: str) -> list[str]:
+    """The users of URLs without a password, which may be tokens."""
+    return [value[start:end] for start, end in _in_urls(value, ("alone",))]
+
+
+def without_url_secrets(text: str) -> str:
+    """A text without the users, passwords and tokens of URLs in it.
+
+    >>> without_url_secrets("cannot reach https://t0k3n@host/x")
+    'cannot reach https://******@host/x'
+    """
+    if "//" not in text:
+        return text
+    for start, end in reversed(_in_urls(text, _SHOWN_GROUPS)):
+        text = text[:start] + HIDDEN + text[end:]
+    return text
 
 
 def without_secrets(text: str) -> str:
@@ -123,10 +155,17 @@ def secret_places(text: str) -> list[tuple[int, int]]:
         for option in _OPTION.finditer(text)
         if is_secret(option["key"]) and option["value"] and not is_placeholder(option["value"])
     ]
-    found += [place for place in _in_urls(text) if not any(start <= place[0] < end for start, end in found)]
+    found += [
+        place for place in _in_urls(text, _SHOWN_GROUPS) if not any(start <= place[0] < end for start, end in found)
+    ]
     return sorted(found)
 
 
-def _in_urls(text: str) -> list[tuple[int, int]]:
-    places = [url.span("user" if url["user"] is not None else "parameter") for url in _IN_URL.finditer(text)]
-    return [(start, end) for start, end in places if not is_placeholder(text[start:end])]
+def _in_urls(text: str, groups: tuple[str, ...]) -> list[tuple[int, int]]:
+    """The places of some groups of ``_IN_URL``; of a URL whose password is a placeholder there is none."""
+    return [
+        url.span(group)
+        for url in _IN_URL.finditer(text)
+        for group in groups
+        if url[group] is not None and not is_placeholder(url["password"] or url[group])
+    ]
