@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flowsql_connectors.file_systems.private import make_private, open_private
 from flowsql_connectors.filesystem.durable import sync_paths
 from flowsql_core.errors import ConnectorError
 
@@ -22,7 +23,7 @@ def make_folder(table: str, folder: str) -> None:
     path = Path(folder).absolute()
     new = [each for each in (path, *path.parents) if not each.exists()]
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_private(path)
     except OSError as error:
         raise _unwritable(table, folder, error) from error
     sync_paths([str(each.parent) for each in new])
@@ -40,10 +41,12 @@ def write_letters(table: str, folder: str, target: Path, letters: Sequence[Mappi
     """
     lines = [json.dumps(letter, ensure_ascii=False) for letter in letters]
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private(target.parent)
         # Two jobs of one process may read the same rows; a hidden file that a crash leaves is no letter.
         scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
-        scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # They are the user's data: nobody else reads them.
+        with open(open_private(scratch), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
         # A checkpoint that counts on the letters survives a power failure.
         sync_paths((str(scratch),))
         os.replace(scratch, target)

@@ -148,7 +148,7 @@ class FileCommitter(Committer):
         """Wait for the same partitions and parts; hidden files of attempts that died go with the first new commit."""
         self._repeats = self._leftovers = True
         body: dict[str, Any] = orjson.loads(state) if state else {"partitions": {}, "waiting": [], "checkpoints": 0}
-        waiting = tuple(Waiting(lineage, Part(*fields)) for lineage, fields in body["waiting"])
+        waiting = tuple(Waiting(lineage, Part.of_fields(fields)) for lineage, fields in body["waiting"])
         with self._lock:
             self._said.clear()
             self._pending = body["partitions"]

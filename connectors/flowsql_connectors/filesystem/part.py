@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
@@ -62,6 +63,26 @@ class Part:
             self.created_ms,
             self.touched_ms,
         ]
+
+    @staticmethod
+    def of_fields(fields: Sequence[Any]) -> Part:
+        """The inverse of :meth:`fields`.
+
+        Raises:
+            ConnectorError: the names are none of a part: a snapshot that somebody made would move other files.
+        """
+        part = Part(*fields)
+        plain = not any(mark in name for name in (part.hidden, part.final) for mark in ("/", "\0", os.sep))
+        hides = part.hidden.startswith(".") and ".inprogress" in part.hidden and part.final not in ("", ".", "..")
+        inside = not os.path.isabs(part.folder) and ".." not in part.folder.split("/")
+        if not (plain and hides and inside):
+            raise ConnectorError(
+                "snapshot-names-other-files",
+                f"A snapshot names '{part.hidden_path}' and '{part.final_path}' as a part of a table in '{part.root}', "
+                "and they are none.",
+                hint="do not use the snapshot: FlowSQL writes no such names",
+            )
+        return part
 
     @property
     def final_path(self) -> str:
@@ -125,8 +146,8 @@ class PartsOfWriter:
             body["sequence"],
             body["watermark"],
             body["now"],
-            tuple(Part(*fields) for fields in body["closed"]),
-            tuple(Part(*fields) for fields in body["growing"]),
+            tuple(Part.of_fields(fields) for fields in body["closed"]),
+            tuple(Part.of_fields(fields) for fields in body["growing"]),
         )
 
 
@@ -151,7 +172,9 @@ class WriterState:
     def decode(data: bytes) -> WriterState:
         """The inverse of :meth:`encode`."""
         body = orjson.loads(data)
-        return WriterState(body["lineage"], body["watermark"], tuple(Part(*fields) for fields in body["growing"]))
+        return WriterState(
+            body["lineage"], body["watermark"], tuple(Part.of_fields(fields) for fields in body["growing"])
+        )
 
 
 class PartFile:

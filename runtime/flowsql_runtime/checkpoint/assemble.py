@@ -18,6 +18,7 @@ from flowsql_runtime.checkpoint.manifest import (
     SubtaskState,
     encode_manifest,
 )
+from flowsql_runtime.checkpoint.trust import holds_objects
 from flowsql_runtime.checkpoint.write import ALIGNMENT, WrittenTask
 from flowsql_runtime.operators.readable_state import readable_columns
 
@@ -84,6 +85,7 @@ def assemble(
         flowsql=_version(),
         lineage=lineage,
         checkpointed_bytes=sum(task.written_bytes for task in written.values()),
+        objects=holds_objects(graph),
     )
     return manifest, encode_manifest(manifest, b"".join(inline))
 

@@ -146,8 +146,15 @@ def encode_in_flight(in_flight: InFlight, compress: bool) -> EncodedPart:
     return EncodedPart(_stream(table, compress), len(rows), None)
 
 
-def decode_in_flight(stream: Any) -> InFlight:
-    """The inverse of :func:`encode_in_flight`."""
+def decode_in_flight(stream: Any, objects: bool) -> InFlight:
+    """The inverse of :func:`encode_in_flight`.
+
+    Args:
+        objects: whether Python objects are loaded, which runs code that they name.
+
+    Raises:
+        ConnectorError: there are objects, and they are not loaded.
+    """
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
     gates = tuple(
         GateLevels(tuple(levels), tuple(idle), combined)
@@ -160,7 +167,7 @@ def decode_in_flight(stream: Any) -> InFlight:
         element: ChangelogBatch | Watermark | WatermarkStatus
         match kind.as_py():
             case 0:
-                element = decode_batch(data)
+                element = decode_batch(data, objects)
             case 1:
                 element = Watermark(int.from_bytes(data.to_pybytes(), "little", signed=True))
             case _:

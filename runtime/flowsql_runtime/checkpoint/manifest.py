@@ -15,6 +15,7 @@ import xxhash
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.layout import OperatorLayout, layout_of_json
+from flowsql_runtime.checkpoint.names import plain_name, shared_name
 
 MAGIC: Final = b"FLOWSQLS"
 VERSION: Final = 3
@@ -142,7 +143,8 @@ class Manifest:
     ``committables``: per sink what its writers had prepared and nobody had committed. ``enumerators`` and
     ``committers``: their own state, as hexadecimal digits. ``lineage``: the first job of those that went on from
     each other's snapshots; what a dead one left behind belongs to all of them. ``checkpointed_bytes``: of state that
-    were written for this snapshot; None where nobody said.
+    were written for this snapshot; None where nobody said. ``objects``: state or rows on their way may be Python
+    objects; None where nobody said.
     """
 
     checkpoint_id: int
@@ -157,6 +159,7 @@ class Manifest:
     flowsql: str = ""
     lineage: str = ""
     checkpointed_bytes: int | None = None
+    objects: bool | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -222,7 +225,21 @@ def decode_manifest(data: memoryview, path: str) -> tuple[Manifest, memoryview]:
             "snapshot-version", f"'{path}' has format {version}; this version of FlowSQL reads the formats {known}."
         )
     end = _HEAD.size + length
-    return _manifest(orjson.loads(body[_HEAD.size : end]), body[end:]), body[end:]
+    manifest = _manifest(orjson.loads(body[_HEAD.size : end]), body[end:])
+    _check_names(manifest, path)
+    return manifest, body[end:]
+
+
+def _check_names(manifest: Manifest, path: str) -> None:
+    """Refuse names that lead out of the snapshot."""
+    for file in manifest.files():
+        plain_name(file, path)
+    for native in manifest.natives():
+        for name in native.private:
+            plain_name(name, path)
+        for shared in native.shared:
+            plain_name(shared.name, path)
+            shared_name(shared.file, path)
 
 
 def _manifest(found: dict[str, Any], behind: memoryview) -> Manifest:

@@ -38,13 +38,17 @@ class SnapshotReader:
         folder: of the snapshot.
         wanted: by operator uid the subtasks that will take back their own state, see ``TaskPlace.own``; None: whoever
             takes whatever.
+        objects: whether rows on their way may be Python objects: loading those runs code.
 
     Raises:
         CorruptSnapshotError: a file is missing, cut or changed; it is named.
     """
 
-    def __init__(self, folder: SnapshotFolder, wanted: Mapping[str, Container[int]] | None = None) -> None:
+    def __init__(
+        self, folder: SnapshotFolder, wanted: Mapping[str, Container[int]] | None = None, objects: bool = False
+    ) -> None:
         self.folder = folder
+        self.objects = objects
         data = folder.read(METADATA)
         self.manifest, self._inline = decode_manifest(data, f"{folder.path}/{METADATA}")
         self._files: dict[str, memoryview] = {}
@@ -142,10 +146,10 @@ class SnapshotReader:
             mine = parts.get(place.subtask)
             if mine is None:
                 return None
-            found = decode_in_flight(self._bytes(mine))
+            found = decode_in_flight(self._bytes(mine), self.objects)
             # Only with its own splits is each producer where it was.
             return found if place.own else rows_of(found)
-        whole = [decode_in_flight(self._bytes(part)) for _, part in sorted(parts.items())]
+        whole = [decode_in_flight(self._bytes(part), self.objects) for _, part in sorted(parts.items())]
         return dealt_out([one for found in whole for one in found.elements], place, head.name)
 
     def _snapshot(self, state: OperatorState, place: TaskPlace) -> OperatorSnapshot:
@@ -292,15 +296,17 @@ def find_snapshot(location: str, read: Callable[[SnapshotFolder], R], settings: 
     ) from missing
 
 
-def newest_readable(found: Sequence[CompletedCheckpoint]) -> tuple[CompletedCheckpoint, SnapshotReader] | None:
-    """The first of these (newest first) that is whole; damaged ones are named in the log.
+def newest_readable(
+    found: Sequence[CompletedCheckpoint], objects: bool = False
+) -> tuple[CompletedCheckpoint, SnapshotReader] | None:
+    """The first of these (newest first) that is whole; damaged ones are named in the log. ``objects``: as the reader's.
 
     Raises:
         ConnectorError: the storage cannot be reached, which says nothing about what is there.
     """
     for one in found:
         try:
-            return one, SnapshotReader(one.folder)
+            return one, SnapshotReader(one.folder, objects=objects)
         except ConnectorError as error:
             if not isinstance(error, CorruptSnapshotError) and error.code != "snapshot-file-missing":
                 raise

@@ -17,6 +17,7 @@ import xxhash
 
 from flowsql_core.errors import ExecutionError
 from flowsql_runtime.checkpoint.manifest import Manifest, NativeState, SharedFile
+from flowsql_runtime.checkpoint.names import jobs_folder
 from flowsql_runtime.checkpoint.storage import SHARED, SnapshotFolder, open_file
 from flowsql_runtime.state.native import KnownFile, NativeFiles
 
@@ -80,9 +81,16 @@ class SharedFiles:
             users = self._users.get(location)
             if users is None:
                 return None
-            users.add(checkpoint_id)
             place, name = self._places[location]
-            return f"{SHARED}/{name}" if place.path == self.folder.path else location
+            if place.path == self.folder.path:
+                users.add(checkpoint_id)
+                return f"{SHARED}/{name}"
+            # Of a snapshot that was claimed: a checkpoint refers to nothing outside of the folder of its jobs.
+            jobs = jobs_folder(place.path)
+            if jobs is None or jobs != jobs_folder(self.folder.path):
+                return None
+            users.add(checkpoint_id)
+            return location
 
     def release(self, checkpoint_id: int) -> None:
         """A checkpoint is gone, or never came to be: delete what it alone referred to."""

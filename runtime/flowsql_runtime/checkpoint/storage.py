@@ -7,6 +7,7 @@ written last and by one rename. A crash at any byte before leaves a folder witho
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from flowsql_connectors.file_systems.choice import open_file_system
+from flowsql_connectors.file_systems.private import make_private, open_private
 from flowsql_core.errors import ConnectorError
 
 METADATA: Final = "_metadata"
@@ -216,8 +218,9 @@ class LocalFolder:
         """Write and force to the disk."""
         target = self._path / name
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
-            with open(target, "wb", buffering=0) as file:
+            make_private(self._path)
+            # State is the user's data: nobody else reads it. A link in the file's place is not followed.
+            with open(open_private(target), "wb", buffering=0) as file:
                 for chunk in chunks:
                     rest = memoryview(chunk).cast("B")
                     while rest.nbytes:
@@ -245,7 +248,8 @@ class LocalFolder:
 
         target = self._path / name
         try:
-            with open(target, "rb") as file:
+            self._refuse_link()
+            with open(os.open(target, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 if os.fstat(file.fileno()).st_size == 0:
                     return memoryview(b"")
                 return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -272,7 +276,10 @@ class LocalFolder:
         """A hard link, where the file system allows it: files of snapshots never change."""
         source = self._path / name
         try:
-            os.link(source, target)
+            self._refuse_link()
+            if source.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            os.link(source, target, follow_symlinks=False)
             return False
         except FileNotFoundError as error:
             raise _missing(str(source)) from error
@@ -291,7 +298,13 @@ class LocalFolder:
     def delete(self, name: str) -> None:
         """Unlink it."""
         with contextlib.suppress(OSError):
+            self._refuse_link()
             (self._path / name).unlink(missing_ok=True)
+
+    def _refuse_link(self) -> None:
+        """Shared files are in the folder beside the snapshot's, not in one that it is linked to."""
+        if self._path.name == SHARED and self._path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _put(target: Path, data: memoryview) -> None:

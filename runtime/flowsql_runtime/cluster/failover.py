@@ -186,11 +186,12 @@ class RegionFailover:
         if newest is None:
             return self._attempt.deployment.restored, None
         from flowsql_runtime.checkpoint.recovery import SnapshotReader
+        from flowsql_runtime.checkpoint.trust import holds_objects
 
         wanted: dict[str, set[int]] = {}
         for uid, subtask in operators:
             wanted.setdefault(uid, set()).add(subtask)
-        return SnapshotReader(newest.folder, wanted), newest.id
+        return SnapshotReader(newest.folder, wanted, holds_objects(self._attempt.deployment.graph)), newest.id
 
     def _operators(self, keys: frozenset[TaskKey]) -> list[tuple[str, int]]:
         """The operators of some tasks, by uid and subtask."""

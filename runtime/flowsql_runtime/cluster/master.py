@@ -171,8 +171,11 @@ class JobMaster:
         from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
         from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
         from flowsql_runtime.checkpoint.recovery import open_snapshot
+        from flowsql_runtime.checkpoint.trust import check_trusted, holds_objects
 
         reader = open_snapshot(recovery.path, dict(self._configuration.items()))
+        check_trusted(reader.folder.path, reader.manifest, self._graph, self._configuration)
+        reader.objects = holds_objects(self._graph)
         changes = compare(remembered_in(reader.manifest), self._graph)
         check(changes, recovery.ignore_unclaimed, recovery.changed_state)
         for one in changes:
@@ -446,11 +449,12 @@ class JobMaster:
         """Find the newest checkpoint that can be read, and commit what it says again."""
         from flowsql_runtime.checkpoint.evolution import compare, remembered_in
         from flowsql_runtime.checkpoint.recovery import newest_readable
+        from flowsql_runtime.checkpoint.trust import holds_objects
 
         if self._completed is None:
             return
         found = self._completed.newest_first()
-        readable = newest_readable(found)
+        readable = newest_readable(found, holds_objects(self._graph))
         if readable is not None:
             for damaged in found[: found.index(readable[0])]:
                 self._completed.forget(damaged)

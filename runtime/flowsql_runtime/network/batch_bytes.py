@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn, RowTimes, WatermarkTrack
+from flowsql_core.errors import ConnectorError
 
 _KINDS, _TIMES, _TIMES_VALID, _OFFSETS, _LEVELS = b"kinds", b"times", b"times-valid", b"offsets", b"levels"
 _SHAPE, _OBJECTS = b"shape", b"objects:"
@@ -73,10 +74,15 @@ def encode_batch(batch: ChangelogBatch) -> Any:
     return sink.getvalue()
 
 
-def decode_batch(data: Any) -> ChangelogBatch:
-    """The inverse of :func:`encode_batch`."""
-    import pickle
+def decode_batch(data: Any, objects: bool) -> ChangelogBatch:
+    """The inverse of :func:`encode_batch`.
 
+    Args:
+        objects: whether Python objects are loaded, which runs code that they name.
+
+    Raises:
+        ConnectorError: there are objects, and they are not loaded.
+    """
     import pyarrow as pa
 
     found, metadata = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch_with_custom_metadata()
@@ -85,6 +91,18 @@ def decode_batch(data: Any) -> ChangelogBatch:
     arrays = dict(zip(found.schema.names, found.columns, strict=True))
     made = []
     for index in range(columns):
-        objects = beside.get(_OBJECTS + str(index).encode())
-        made.append(arrays[str(index)] if objects is None else PyObjectColumn(pickle.loads(objects)))
+        pickled = beside.get(_OBJECTS + str(index).encode())
+        made.append(arrays[str(index)] if pickled is None else _loaded(pickled, objects))
     return batch_of(made, num_rows, beside)
+
+
+def _loaded(pickled: bytes, objects: bool) -> PyObjectColumn:
+    if not objects:
+        raise ConnectorError(
+            "unexpected-objects",
+            "Rows on their way hold Python objects, and the job has none: they are not loaded, as that would run code.",
+            hint="the snapshot is another job's, or was changed",
+        )
+    import pickle
+
+    return PyObjectColumn(pickle.loads(pickled))

@@ -15,6 +15,8 @@ from flowsql_core.errors import BindError
 from flowsql_core.graph.job import JobGraph, Partitioning, ShipStrategy
 from flowsql_core.graph.specs import ExtensionSpec
 from flowsql_runtime.checkpoint.in_flight import dealt_out
+from flowsql_runtime.checkpoint.recovery import SnapshotReader
+from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.network.in_flight import ChannelElement
 from flowsql_runtime.task.restore import TaskPlace
@@ -65,6 +67,11 @@ def test_an_unaligned_checkpoint_holds_the_rows_that_it_overtook(tmp_path: Path,
         permits.release()
     job.cancel_and_wait()
     path = completed.newest_first()[0].folder.path
+    # What is on its way is Arrow: it is read without loading any object.
+    reader = SnapshotReader(LocalFolder(path), objects=False)
+    on_its_way = reader.task(["u200"], TaskPlace(0, 1, range(128), 128)).in_flight
+    assert on_its_way is not None
+    assert on_its_way.elements
     feed.allow(10, ends=True)
     again, plenty = Collected(), threading.Semaphore(1000)
     options = {"execution.state-recovery.path": path}

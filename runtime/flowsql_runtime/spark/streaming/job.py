@@ -213,7 +213,7 @@ class SparkStreamingJob(Job):
                 reports.append(found)
             else:
                 uid, data = found
-                self._sinks.show(uid, packed.origin, decode_batch(data))
+                self._sinks.show(uid, packed.origin, decode_batch(data, objects=True))
         return reports
 
 

@@ -296,7 +296,7 @@ class _Hosted:
                 at = int.from_bytes(packed.payload.to_pybytes(), "little", signed=True)
                 self._arrived_ms.setdefault(packed.edge, []).append(at)
                 continue
-            batch = decode_batch(packed.payload)
+            batch = decode_batch(packed.payload, objects=True)
             self._lone.inputs[packed.edge][0].put(batch, referenced_bytes(batch))
             return True
         self._all_pulled = True
