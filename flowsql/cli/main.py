@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
+from flowsql.cli import last_resort
 from flowsql.cli.arguments.parser import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -52,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGTERM, _terminate)
         from flowsql.cli import cold_start
 
+        if arguments is None and name not in _WITHOUT_ENGINE:
+            # Before anything has threads: the child is a copy of this process.
+            last_resort.watch()
         if name == "script" and invocation.is_shell:
             module = "flowsql.cli.shell.shell"
         cold_start.spare_the_collector()
@@ -73,9 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     finally:
+        last_resort.leave()
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
+    last_resort.end_soon(EXIT_TERMINATED)
     raise TerminatedError

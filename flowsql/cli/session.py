@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO, assert_never
 
-from flowsql.cli import cold_start
+from flowsql.cli import cold_start, last_resort
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.growing_state import warned_of_growth
 from flowsql.cli.losses import tell_losses
@@ -22,7 +22,7 @@ from flowsql.cli.silence import explained_silence
 from flowsql.common.public_api import VERBOSE
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
-from flowsql_core.secrets.hidden import hidden
+from flowsql_core.secrets.hidden import foreign_texts, hidden
 from flowsql_core.secrets.shown import without_secrets
 from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
@@ -136,7 +136,7 @@ class Session:
         text = error.render()
         trace = ""
         if self.environment.configuration.get(VERBOSE):
-            trace = hidden("".join(traceback.format_exception(error)))
+            trace = hidden("".join(traceback.format_exception(error)), foreign_texts(error))
         sys.stdout.flush()
         print(f"[ERROR] Could not execute SQL statement. Reason:\n{text}", file=sys.stderr)
         if trace:
@@ -163,11 +163,14 @@ class Session:
                 assert_never(kind)
 
     def _run(self, statement: Statement, source: Source, renderer: Renderer, started: float) -> None:
-        result = self._started(statement, source)
-        self._show(result, source, renderer.answer, started)
+        # A function in C that never comes back hears of no timeout.
+        with last_resort.over_by(self._timeout_s):
+            result = self._started(statement, source)
+            self._show(result, source, renderer.answer, started)
 
     def _started(self, statement: Statement, source: Source) -> TableResult:
         """Run a statement; of one that moves rows its job has begun."""
+        last_resort.listen()
         with warned_of_growth(self.environment, statement, source):
             result = self.environment.execute(statement, source, waiting=True)
         cold_start.settle()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.java.regex_limit import REGEX_LIMIT_MS
 from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
@@ -180,7 +181,7 @@ class Planner:
 
     def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
         """The logical plan after all rules."""
-        evaluation = EvalContext(zone=context.zone)
+        evaluation = EvalContext(zone=context.zone, regex_limit_s=self._configuration.get(REGEX_LIMIT_MS) / 1000)
         ranks = self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH
         multi_joins = ranks and self._configuration.get(MULTI_JOIN)
         program = streaming(_Abilities(context), evaluation, ranks, multi_joins)
@@ -188,7 +189,7 @@ class Planner:
 
     def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
         """The logical plan as homes of bounded inputs get it."""
-        evaluation = EvalContext(zone=context.zone)
+        evaluation = EvalContext(zone=context.zone, regex_limit_s=self._configuration.get(REGEX_LIMIT_MS) / 1000)
         return retype(optimize(root, bounded(_Abilities(context), evaluation)))
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:

@@ -36,7 +36,9 @@ from flowsql_grammar import parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
+from flowsql_runtime.checkpoint.manifest import Manifest
 from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
+from flowsql_runtime.checkpoint.trust import check_trusted
 from flowsql_runtime.cluster.deploy import blocking_edges, make_spill_space
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.cluster.master import JobMaster
@@ -469,6 +471,13 @@ def opened_s3(options: Options) -> object:
         return str(error)
 
 
+def trusted(options: Options) -> Any:
+    """Whether a snapshot with Python objects is taken from an object store."""
+    manifest = Manifest(1, "savepoint", 0, "", "", {}, objects=True)
+    configuration = Configuration(values=dict(options))
+    return outcome(lambda: check_trusted("s3://bucket/chk-1", manifest, graph(GROUPED, options), configuration))
+
+
 @dataclass(frozen=True)
 class Effect:
     """Set to ``value``, the observation differs from that ``without`` it. ``beside``: options set in both."""
@@ -522,6 +531,7 @@ EFFECTS: dict[str, Effect] = {
     "execution.checkpointing.timeout": Effect("1 min", checkpoints),
     "execution.checkpointing.tolerable-failed-checkpoints": Effect("2", checkpoints),
     "execution.state-recovery.claim-mode": Effect("CLAIM", recovery),
+    "execution.state-recovery.trusted": Effect("true", trusted),
     "execution.state-recovery.ignore-unclaimed-state": Effect("true", recovery),
     "execution.state-recovery.path": Effect(
         "/nowhere", lambda options: outcome(lambda: tasks_of(lambda r: len(r.job._tasks))(options))
@@ -681,6 +691,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
     "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),
+    "flowsql.regex.timeout": Effect("1 ms", rows_of(f"SELECT REGEXP_EXTRACT('{'a' * 22}b', '(?=(a|aa)+$)a')")),
     "table.local-time-zone": Effect("Asia/Tokyo", rows_of("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)")),
     "table.optimizer.agg-phase-strategy": Effect(
         "ONE_PHASE", job_of(COUNTED), {**MINI_BATCH, "table.exec.mini-batch.size": "9", "parallelism.default": "2"}

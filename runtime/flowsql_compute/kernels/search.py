@@ -54,3 +54,71 @@ def stands_at_edge(offsets, data, mark_offsets, marks, behind, found):
         begin = np.int64(offsets[row])
         end = np.int64(offsets[row + 1])
         found[row] = size <= end - begin and _stands_at(data, end - size if behind else begin, marks, low, size)
+
+
+# LIKE
+
+
+#: Tokens of patterns beside code points: any characters, and one character.
+ANY = -1
+ONE = -2
+
+
+@kernel("void(int32[::1], uint8[::1], int32[::1], int32[::1], int32[::1], boolean[::1])")
+def like_rows(offsets, data, of_row, ends, tokens, fits):
+    """Whether each row fits its pattern: number ``of_row[i]`` of those in ``tokens``, which begin at ``ends``.
+
+    The text between two ``%`` is taken where it stands first: nothing is gained by taking it later. So a row costs at
+    most as many steps as its bytes times the longest run of tokens between two ``%``.
+    """
+    for row in range(fits.size):
+        number = of_row[row]
+        first = ends[number]
+        last = ends[number + 1]
+        end = offsets[row + 1]
+        place = offsets[row]
+        token = first
+        # Where the last ``%`` was, and from where on its rest was tried.
+        star = -1
+        tried = place
+        fit = True
+        while place < end:
+            code, size = code_at(data, place)
+            if token < last and tokens[token] == -1:
+                star = token
+                tried = place
+                token += 1
+            elif token < last and (tokens[token] == -2 or tokens[token] == code):
+                token += 1
+                place += size
+            elif star >= 0:
+                token = star + 1
+                code, size = code_at(data, tried)
+                tried += size
+                place = tried
+            else:
+                fit = False
+                break
+        if fit:
+            while token < last and tokens[token] == -1:
+                token += 1
+            fit = token == last
+        fits[row] = fit
+
+
+@device
+def code_at(data, place):
+    """The code point at a place, and its bytes."""
+    lead = data[place]
+    if lead < 0x80:
+        return lead + 0, 1
+    if lead < 0xE0:
+        return ((lead & 0x1F) << 6) | (data[place + 1] & 0x3F), 2
+    if lead < 0xF0:
+        return ((lead & 0x0F) << 12) | ((data[place + 1] & 0x3F) << 6) | (data[place + 2] & 0x3F), 3
+    return (
+        ((lead & 0x07) << 18)
+        | ((data[place + 1] & 0x3F) << 12)
+        | ((data[place + 2] & 0x3F) << 6)
+        | (data[place + 3] & 0x3F)
+    ), 4

@@ -10,10 +10,11 @@ import numpy as np
 from flowsql_compute.eval.columns import TooManyBytesError
 from flowsql_compute.eval.compile import Projector
 from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.java.regex_limit import REGEX_LIMIT_MS
 from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND
 from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_core.batch import ChangelogBatch, LateColumns, late_columns, watermark_per_row
-from flowsql_core.config import LOCAL_TIME_ZONE
+from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import Call, Expr, InputRef, input_refs, transform, walk
@@ -32,7 +33,13 @@ _CURRENT_WATERMARK: Final = "CURRENT_WATERMARK"
 def eval_context(ctx: OperatorContext) -> EvalContext:
     """Zone, clock, randomness and query start as the job has them."""
     zone, query_start_ms = zone_and_start(ctx.parameters)
-    return EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng, query_start_ms=query_start_ms)
+    limit_s = regex_limit_s(ctx.parameters)
+    return EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng, query_start_ms=query_start_ms, regex_limit_s=limit_s)
+
+
+def regex_limit_s(parameters: Mapping[str, str]) -> float:
+    """How long a regular expression of a job may look at one text, seconds."""
+    return Configuration(values=dict(parameters)).get(REGEX_LIMIT_MS) / 1000
 
 
 def zone_and_start(parameters: Mapping[str, str]) -> tuple[str, int | None]:

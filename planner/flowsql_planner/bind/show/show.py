@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from flowsql_compute.functions.registry import definitions, is_aggregate
@@ -271,15 +270,38 @@ def _like(value: str, like: ast.ShowLike | None) -> bool:
     """SQL LIKE with ``%``, ``_`` and backslash as escape; ILIKE ignores case."""
     if like is None:
         return True
-    pattern = ""
-    characters = iter(like.pattern)
+    tokens: list[str | None] = []
+    several: list[bool] = []
+    characters = iter(like.pattern.lower() if like.ignore_case else like.pattern)
     for character in characters:
+        is_several = character == "%"
         if character == "\\":
-            pattern += re.escape(next(characters, "\\"))
+            token: str | None = next(characters, "\\")
         else:
-            pattern += {"%": ".*", "_": "."}.get(character, re.escape(character))
-    flags = re.DOTALL | (re.IGNORECASE if like.ignore_case else 0)
-    return (re.fullmatch(pattern, value, flags) is not None) is not like.negated
+            token = None if character in "%_" else character
+        tokens.append(token)
+        several.append(is_several)
+    # The places of the pattern that can be reached, character by character: many % take no longer than one.
+    reached = _passed({0}, several)
+    for character in value.lower() if like.ignore_case else value:
+        kept = {place for place in reached if place < len(tokens) and several[place]}
+        moved = {
+            place + 1
+            for place in reached
+            if place < len(tokens) and not several[place] and tokens[place] in (None, character)
+        }
+        reached = _passed(kept | moved, several)
+    return (len(tokens) in reached) is not like.negated
+
+
+def _passed(places: set[int], several: Sequence[bool]) -> set[int]:
+    """The places, and those behind a ``%`` at them."""
+    made = set(places)
+    for place in places:
+        while place < len(several) and several[place] and place + 1 not in made:
+            place += 1
+            made.add(place)
+    return made
 
 
 # DESCRIBE

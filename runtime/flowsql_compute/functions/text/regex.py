@@ -1,23 +1,35 @@
 """Pattern functions: LIKE, SIMILAR TO and Java regular expressions.
 
-A pattern is translated once: to RE2, which Arrow runs over whole columns, where RE2 gives the same answers as Java;
-to Python's ``re`` over the distinct values where not (look-around, back references, groups that may be unset).
+LIKE takes a time that grows with the text. A regular expression is translated once: to RE2, which Arrow runs over whole
+columns, where RE2 gives the same answers as Java; where not (look-around, back references, groups that may be unset),
+distinct texts are searched one by one, each within ``flowsql.regex.timeout``. Rows with a pattern of their own are put
+together by pattern.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import spread
+from flowsql_compute.eval.columns import (
+    all_ascii,
+    make_array,
+    spread,
+    string_buffers,
+    validity,
+    values_and_validity,
+)
 from flowsql_compute.eval.distinct import map_distinct, map_rows
-from flowsql_compute.eval.java.regex import translate_pattern
+from flowsql_compute.eval.java.regex import JavaPattern, extracting, translate_pattern
+from flowsql_compute.eval.java.regex_limit import DEFAULT_LIMIT_S
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, contains, extract_run, literal_run
 from flowsql_compute.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.expr import Expr, Literal
@@ -56,8 +68,8 @@ def like(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
         if not pattern.is_valid or (escape is not None and not escape.is_valid) or _is_null(text, call.n):
             return pa.nulls(call.n, pa.bool_())
         return _like_constant(text, pattern.as_py(), None if escape is None else escape.as_py())
-    columns = [_column(datum, call.n) for datum in (text, pattern) + (() if escape is None else (escape,))]
-    return map_rows(columns, lambda word, *rest: bool(_like_regex(*rest).fullmatch(word)), pa.bool_())
+    rest = [_column(datum, call.n) for datum in (pattern,) + (() if escape is None else (escape,))]
+    return _like_rows(_column(text, call.n), rest)
 
 
 _ANY, _ONE = object(), object()
@@ -100,21 +112,63 @@ def _like_constant(text: pa.Array, pattern: str, escape: str | None) -> pa.Array
             return pc.ends_with(text, word)
         if count == 2 and starts and ends:
             return contains(text, word) if len(text) >= KERNEL_ROWS else pc.match_substring(text, word)
-    return pc.match_substring_regex(text, _regex_of(tokens, re2=True))
+    if len(tokens) < _MOST_RE2_TOKENS:
+        return pc.match_substring_regex(text, _regex_of(tokens))
+    return _like_by_kernel(text, np.zeros(len(text), np.int32), [tokens], validity(text))
 
 
-def _regex_of(tokens: tuple[Any, ...], re2: bool) -> str:
+def _like_rows(text: pa.Array, patterns: Sequence[pa.Array]) -> pa.Array:
+    """LIKE where the pattern, or its escape character, is another one in each row."""
+    valid = pc.is_valid(text)
+    for column in patterns:
+        valid = pc.and_(valid, pc.is_valid(column))
+    pairs = patterns[0] if len(patterns) == 1 else pa.StructArray.from_arrays(list(patterns), ["pattern", "escape"])
+    places = np.flatnonzero(values_and_validity(valid)[0])
+    needed = pc.take(pairs, pa.array(places))
+    if len(patterns) == 1:
+        encoded = pc.dictionary_encode(needed)
+        distinct = [(pattern, None) for pattern in encoded.dictionary.to_pylist()]
+        numbers = values_and_validity(encoded.indices)[0]
+    else:
+        # Of two columns Arrow makes no dictionary.
+        first, second = (pc.dictionary_encode(needed.field(place)) for place in range(2))
+        known = len(second.dictionary) or 1
+        codes = values_and_validity(first.indices)[0].astype(np.int64) * known + values_and_validity(second.indices)[0]
+        found, numbers = np.unique(codes, return_inverse=True)
+        texts, marks = first.dictionary.to_pylist(), second.dictionary.to_pylist()
+        distinct = [(texts[code // known], marks[code % known]) for code in found.tolist()]
+    tokens = [like_tokens(pattern, escape) for pattern, escape in distinct]
+    of_row = np.zeros(len(text), np.int32)
+    of_row[places] = numbers
+    return _like_by_kernel(text, of_row, tokens or [()], values_and_validity(valid)[0])
+
+
+def _like_by_kernel(text: pa.Array, of_row: Any, patterns: Sequence[tuple[Any, ...]], valid: Any) -> pa.Array:
+    """LIKE by patterns as tokens; ``of_row``: which of them a row has."""
+    from flowsql_compute.kernels.search import ANY, ONE, like_rows
+
+    ends = np.cumsum([0, *map(len, patterns)]).astype(np.int32)
+    codes = {_ANY: ANY, _ONE: ONE}
+    flat = np.fromiter(
+        (codes[token] if token in codes else ord(token) for tokens in patterns for token in tokens), np.int32, ends[-1]
+    )
+    offsets, data = string_buffers(text)
+    fits = np.zeros(len(text), np.bool_)
+    like_rows(for_kernel(offsets), for_kernel(data), of_row, ends, flat, fits)
+    return make_array(fits, valid, pa.bool_())
+
+
+#: Longer patterns may be too large for RE2.
+_MOST_RE2_TOKENS = 1000
+
+
+def _regex_of(tokens: tuple[Any, ...]) -> str:
     parts = [".*" if token is _ANY else "." if token is _ONE else _quoted(token) for token in tokens]
-    return f"(?s)^{''.join(parts)}{'$' if re2 else chr(92) + 'Z'}"
+    return f"(?s)^{''.join(parts)}$"
 
 
 def _quoted(character: str) -> str:
     return "\\" + character if character in r".^$*+?()[]{}|\\" else character
-
-
-@lru_cache(maxsize=1024)
-def _like_regex(pattern: str, escape: str | None = None) -> re.Pattern[str]:
-    return re.compile(_regex_of(like_tokens(pattern, escape), re2=False))
 
 
 # SIMILAR TO
@@ -128,14 +182,16 @@ def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) ->
         if not pattern.is_valid or (escape is not None and not escape.is_valid) or _is_null(text, call.n):
             return pa.nulls(call.n, pa.bool_())
         java = similar_to_java(pattern.as_py(), None if escape is None else escape.as_py())
-        return _matches(text, f"(?s)^(?:{java})\\z")
-    columns = [_column(datum, call.n) for datum in (text, pattern) + (() if escape is None else (escape,))]
+        return _matches(call, text, _whole(java))
+    # Each distinct pattern becomes one of Java, and rows go by that.
+    columns = [pattern] if escape is None else [_column(datum, call.n) for datum in (pattern, escape)]
+    javas = map_rows(columns, lambda sql, mark=None: _whole(similar_to_java(sql, mark)), pa.string())
+    return by_pattern(call, _column(text, call.n), javas, pa.bool_(), lambda part, java: _matches(call, part, java))
 
-    def fits(word: str, sql: str, mark: str | None = None) -> bool:
-        compiled = translate_pattern(f"(?s)^(?:{similar_to_java(sql, mark)})\\z")
-        return compiled is not None and compiled.python.search(word) is not None
 
-    return map_rows(columns, fits, pa.bool_())
+def _whole(java: str) -> str:
+    """The pattern of whole texts."""
+    return f"(?s)^(?:{java})\\z"
 
 
 #: What may be escaped in an SQL pattern.
@@ -188,93 +244,189 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
 # Java regular expressions
 
 
-#: Patterns without anchors, so that what follows a match can be searched on its own.
-_FREE = re.compile(r"(?:[^\\^$]|\\[dwsDWS.])+")
+def limit_of(call: Invocation) -> float:
+    """How long a regular expression may look at one text, seconds."""
+    return DEFAULT_LIMIT_S if call.context is None else call.context.regex_limit_s
 
 
-def re2_of_all(java: str) -> str | None:
-    """The RE2 pattern that has Java's matches all over a text, one behind another; None if there may be none such.
+def by_pattern(
+    call: Invocation,
+    text: pa.Array,
+    patterns: pa.Array,
+    type_: pa.DataType,
+    function: Callable[..., pa.Array],
+    others: Sequence[Any] = (),
+) -> pa.Array:
+    """``function`` of each distinct pattern's texts, the pattern, and those rows of ``others``; NULL where one is."""
+    columns = [text, patterns, *others]
+    columns = [_column(column, call.n) for column in columns]
+    valid = pc.is_valid(columns[0])
+    for column in columns[1:]:
+        valid = pc.and_(valid, pc.is_valid(column))
+    places = np.flatnonzero(values_and_validity(valid)[0])
+    if not len(places):
+        return pa.nulls(call.n, type_)
+    encoded = pc.dictionary_encode(pc.take(columns[1], pa.array(places)))
+    numbers = values_and_validity(encoded.indices)[0]
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(len(encoded.dictionary) + 1))
+    rows = pa.array(places[order])
+    sorted_text, sorted_others = pc.take(columns[0], rows), [pc.take(column, rows) for column in columns[2:]]
+    made = []
+    # One pass a distinct pattern.
+    for number, java in enumerate(encoded.dictionary.to_pylist()):
+        start, size = int(ends[number]), int(ends[number + 1] - ends[number])
+        part = function(sorted_text.slice(start, size), java, *(one.slice(start, size) for one in sorted_others))
+        made.append(part.cast(type_))
+    whole = pa.concat_arrays(made)
+    back = np.zeros(call.n, np.int64)
+    back[places[order]] = np.arange(len(places))
+    return pc.take(whole, pa.array(back, mask=~values_and_validity(valid)[0]))
+
+
+def is_plain(text: Any) -> bool:
+    """True if all texts are ASCII and have no ends of lines; the bytes of NULL may count."""
+    if not all_ascii(text):
+        return False
+    offsets, data = string_buffers(text)
+    used = data[int(offsets[0]) : int(offsets[-1])] if len(text) else data[:0]
+    # Most texts have no control characters at all.
+    return not len(used) or int(used.min()) > 13 or not bool(((used == 10) | (used == 13)).any())
+
+
+def re2_of_all(pattern: JavaPattern, text: pa.Array) -> str | None:
+    """The RE2 pattern that has Java's matches all over the texts, one behind another; None if there may be none such.
 
     Both go on alike behind a match that is not empty.
     """
-    translated = translate_pattern(java)
-    if translated is None or translated.re2 is None or _FREE.fullmatch(java) is None:
+    if not pattern.is_free:
         return None
-    return translated.re2 if translated.python.match("") is None else None
+    return (
+        pattern.re2 if pattern.re2 is not None or pattern.plain_re2 is None or not is_plain(text) else pattern.plain_re2
+    )
 
 
-def _matches(text: pa.Array, java: str) -> pa.Array:
-    translated = translate_pattern(java)
-    if translated is None:
+def _matches(call: Invocation, text: pa.Array, java: str) -> pa.Array:
+    if _LITERAL.fullmatch(java) is not None:
+        return pc.match_substring(text, java)
+    pattern = translate_pattern(java)
+    if pattern is None:
         return pc.if_else(pc.is_valid(text), False, None)
-    if translated.re2 is not None:
-        return pc.match_substring_regex(text, translated.re2)
-    return map_distinct(text, lambda word: translated.python.search(word) is not None, pa.bool_())
+    re2 = pattern.fits_re2
+    if re2 is None and pattern.plain_fits_re2 is not None and is_plain(text):
+        re2 = pattern.plain_fits_re2
+    if re2 is not None and (found := by_re2(pc.match_substring_regex, text, re2)) is not None:
+        return found
+    return map_distinct(text, pattern.finder(limit_of(call)).fits, pa.bool_())
+
+
+#: A pattern that means itself.
+_LITERAL = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
+
+
+def by_re2(function: Callable[..., Any], *args: Any) -> Any:
+    """What Arrow makes of an RE2 pattern; None where the pattern is too large for it, or repeats too often."""
+    try:
+        return function(*args)
+    except pa.ArrowInvalid as error:
+        if "Invalid regular expression" not in str(error):
+            raise
+        return None
 
 
 @scalar("REGEXP(STRING, STRING) -> BOOLEAN", costly=True, spark=None)
 def regexp(call: Invocation, text: Any, pattern: Any) -> Any:
     """Whether some part of the text fits; FALSE for an empty or malformed pattern."""
+
+    def fits(part: pa.Array, java: str) -> pa.Array:
+        return _matches(call, part, java) if java else pc.if_else(pc.is_valid(part), False, None)
+
     if isinstance(pattern, pa.Scalar):
-        if not pattern.is_valid:
-            return pa.nulls(call.n, pa.bool_())
-        java = pattern.as_py()
-        return _matches(text, java) if java else pc.if_else(pc.is_valid(text), False, None)
-
-    def fits(word: str, java: str) -> bool:
-        translated = translate_pattern(java) if java else None
-        return translated is not None and translated.python.search(word) is not None
-
-    return map_rows([_column(text, call.n), pattern], fits, pa.bool_())
+        return fits(text, pattern.as_py()) if pattern.is_valid else pa.nulls(call.n, pa.bool_())
+    return by_pattern(call, text, pattern, pa.bool_(), fits)
 
 
 @scalar("REGEXP_EXTRACT(STRING, STRING, [INTEGER]) -> STRING", nulls=NULLABLE, costly=True, spark=None)
 def regexp_extract(call: Invocation, text: Any, pattern: Any, group: Any = None) -> Any:
     """Group ``group`` (0 or none: all) of the first match; NULL when there is none or the pattern is malformed."""
-    constant = isinstance(pattern, pa.Scalar) and (group is None or isinstance(group, pa.Scalar))
-    if constant:
-        if not pattern.is_valid or (group is not None and not group.is_valid):
+    if group is None:
+        group = pa.scalar(0, pa.int32())
+    if isinstance(group, pa.Scalar):
+        if not group.is_valid:
             return pa.nulls(call.n, pa.string())
-        return extract_group(text, pattern.as_py(), 0 if group is None else group.as_py())
-    columns = [_column(datum, call.n) for datum in (text, pattern) + (() if group is None else (group,))]
+        number = group.as_py()
+        if isinstance(pattern, pa.Scalar):
+            return (
+                extract_group(call, text, pattern.as_py(), number)
+                if pattern.is_valid
+                else pa.nulls(call.n, pa.string())
+            )
+        return by_pattern(call, text, pattern, pa.string(), lambda part, java: extract_group(call, part, java, number))
 
-    def one(word: str, java: str, number: int = 0) -> str | None:
-        translated = translate_pattern(java)
-        return None if translated is None else translated.group_of(word, number)
+    def of_groups(part: pa.Array, java: str, groups: pa.Array) -> pa.Array:
+        found = translate_pattern(java)
+        if found is None:
+            return pa.nulls(len(part), pa.string())
+        first = found.finder(limit_of(call)).first
 
-    return map_rows(columns, one, pa.string())
+        def one(word: str, number: int) -> str | None:
+            match = first(word) if 0 <= number <= found.groups else None
+            return None if match is None else match[number]
+
+        return map_rows([part, groups], one, pa.string())
+
+    return by_pattern(call, text, _column(pattern, call.n), pa.string(), of_groups, (group,))
 
 
-def extract_group(text: pa.Array, java: str, group: int) -> pa.Array:
+def extract_group(call: Invocation, text: pa.Array, java: str, group: int) -> pa.Array:
     """A group of the first match of each row; NULL without one, for a malformed pattern or a group it lacks."""
-    translated = translate_pattern(java)
-    if translated is None or not 0 <= group <= translated.python.groups:
+    pattern = translate_pattern(java)
+    if pattern is None or not 0 <= group <= pattern.groups:
         return pa.nulls(len(text), pa.string())
     shape = literal_run(java) if len(text) >= KERNEL_ROWS else None
     if shape is not None and group == shape.group:
         return extract_run(text, shape)
-    named = translated.extracting(group)
-    if named is not None:
-        found = pc.extract_regex(text, named)
+    named = extracting(pattern, group, plain=False)
+    if named is None:
+        named = extracting(pattern, group, plain=True)
+        if named is not None and not is_plain(text):
+            named = None
+    if named is not None and (found := by_re2(pc.extract_regex, text, named)) is not None:
         return pc.struct_field(found, "g")
-    return map_distinct(text, lambda word: translated.group_of(word, group), pa.string())
+    first = pattern.finder(limit_of(call)).first
+
+    def one(word: str) -> str | None:
+        match = first(word)
+        return None if match is None else match[group]
+
+    return map_distinct(text, one, pa.string())
 
 
 @scalar("REGEXP_REPLACE(STRING, STRING, STRING) -> STRING", costly=True, spark=None)
 def regexp_replace(call: Invocation, text: Any, pattern: Any, replacement: Any) -> Any:
     """Every match replaced by the text of ``replacement`` as it is; NULL for a malformed pattern."""
-    columns = [_column(datum, call.n) for datum in (text, pattern, replacement)]
-    if isinstance(pattern, pa.Scalar) and isinstance(replacement, pa.Scalar):
-        if not pattern.is_valid or not replacement.is_valid:
+
+    def replaced(part: pa.Array, java: str, new: Any) -> pa.Array:
+        found = translate_pattern(java)
+        if found is None:
+            return pa.nulls(len(part), pa.string())
+        if isinstance(new, pa.Scalar):
+            text_of_new = new.as_py()
+            re2 = re2_of_all(found, part)
+            if re2 is not None:
+                made = by_re2(pc.replace_substring_regex, part, re2, text_of_new.replace("\\", "\\\\"))
+                if made is not None:
+                    return made
+            finder = found.finder(limit_of(call))
+            return map_distinct(part, lambda word: finder.replaced(word, text_of_new), pa.string())
+        return map_rows([part, new], found.finder(limit_of(call)).replaced, pa.string())
+
+    if isinstance(replacement, pa.Scalar):
+        if not replacement.is_valid:
             return pa.nulls(call.n, pa.string())
-        java, new = pattern.as_py(), replacement.as_py()
-        re2 = re2_of_all(java)
-        if re2 is not None:
-            return pc.replace_substring_regex(columns[0], re2, new.replace("\\", "\\\\"))
-        return map_distinct(columns[0], lambda word: _replace_one(word, java, new), pa.string())
-    return map_rows(columns, _replace_one, pa.string())
-
-
-def _replace_one(word: str, java: str, new: str) -> str | None:
-    translated = translate_pattern(java)
-    return None if translated is None else translated.python.sub(lambda match: new, word)
+        if isinstance(pattern, pa.Scalar):
+            if not pattern.is_valid:
+                return pa.nulls(call.n, pa.string())
+            return replaced(_column(text, call.n), pattern.as_py(), replacement)
+        return by_pattern(call, text, pattern, pa.string(), lambda part, java: replaced(part, java, replacement))
+    return by_pattern(call, text, pattern, pa.string(), replaced, (replacement,))

@@ -276,6 +276,8 @@ def compiled_condition(condition: Any, ctx: OperatorContext) -> Condition | None
     # Loaded where a join has a condition beside its keys.
     from flowsql_compute.eval.compile import compile_condition
     from flowsql_compute.eval.context import EvalContext
+    from flowsql_runtime.operators.evaluation import regex_limit_s
 
     zone = ctx.parameter("table.local-time-zone", "UTC")
-    return compile_condition(condition, EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng))
+    limit_s = regex_limit_s(ctx.parameters)
+    return compile_condition(condition, EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng, regex_limit_s=limit_s))
