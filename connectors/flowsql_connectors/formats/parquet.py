@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors.file_systems.remote import is_of_storage, storage_error
+from flowsql_connectors.formats.columnar.field_names import cast_cutting_times
 from flowsql_connectors.formats.columnar.row_groups import GroupFilter
+from flowsql_connectors.formats.columnar.stored_texts import texts_of_binaries, well_formed
 from flowsql_connectors.formats.format import (
     Columns,
     DecodeContext,
@@ -31,7 +33,7 @@ from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import LogicalType, Schema, TimestampLtzType, TimestampType
+from flowsql_core.types.logical import CharacterType, LogicalType, Schema, TimestampLtzType, TimestampType
 
 UTC_TIMEZONE = ConnectorOption(
     "parquet.utc-timezone", parse_boolean, False, "Whether stored timestamps are read and written as UTC wall clocks."
@@ -173,10 +175,14 @@ class ParquetDecoder(Decoder):
         if isinstance(type_, TimestampType) and pa.types.is_timestamp(array.type):
             array = _wall_clock(array, self._format.utc_timezone)
         if array.type == target:
-            return array
+            return well_formed(array)
         try:
+            if isinstance(type_, CharacterType):
+                array = texts_of_binaries(array)
+            elif isinstance(array.type, pa.UuidType):
+                array = array.storage
             # Digits past the type's precision are cut off, as Flink cuts them; other losses are errors.
-            return pc.cast(array, options=pc.CastOptions(target, allow_time_truncate=True))
+            return well_formed(cast_cutting_times(array, target))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ExecutionError(
                 "parquet-type-mismatch",

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors.formats.columnar.counted_output import CountedOutput
-from flowsql_connectors.formats.columnar.field_names import named_as
+from flowsql_connectors.formats.columnar.field_names import cast_cutting_times, named_as
 from flowsql_connectors.formats.format import DecodeContext, FileEncoder, FileView, PartEncoder, PartStream
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import InternalError
+from flowsql_core.errors import ExecutionError, InternalError
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import LogicalType, Schema, TimestampType
+from flowsql_core.types.logical import ArrayType, LogicalType, MapType, RowType, Schema, TimestampType
 
 if TYPE_CHECKING:
     from flowsql_connectors.formats.parquet import ParquetFormat
 
 _UNITS: Final = {"nanos": "ns", "micros": "us", "millis": "ms"}
+#: Digits of decimals that Flink keeps in 64 bits.
+_SHORT_DIGITS: Final = 18
 #: In-memory bytes are several times the encoded ones; a row group is written when these are reached.
 _BUFFERED_BYTES: Final = 64 * 1024 * 1024
 #: Rows that are merged at once.
@@ -33,13 +35,26 @@ class ParquetEncoder(FileEncoder):
     def __init__(self, format_: ParquetFormat, columns: Schema) -> None:
         self.format = format_
         self._columns = columns
-        self.schema = pa.schema([pa.field(c.name, self._file_type(c.type), nullable=c.type.nullable) for c in columns])
+        self.schema = pa.schema([self._field(column.name, column.type) for column in columns])
+        #: Columns that may have a dictionary: Flink's reader fails on one of DECIMAL up to 18 digits.
+        self.dictionaries = [path for field in self.schema for path in _paths(field.name, field.type)]
 
     def _file_type(self, type_: LogicalType) -> Any:
+        """The type that the file has: required where NOT NULL, also inside of rows, arrays and maps."""
+        match type_:
+            case RowType(fields=fields):
+                return pa.struct([self._field(field.name, field.type) for field in fields])
+            case ArrayType(element=element):
+                return pa.list_(self._field("element", element))
+            case MapType(key=key, value=value):
+                return pa.map_(self._file_type(key), self._field("value", value))
         target = to_arrow(type_)
         if pa.types.is_timestamp(target) and self.format.int64_timestamps:
             return pa.timestamp(_UNITS[self.format.timestamp_unit], target.tz)
         return target
+
+    def _field(self, name: str, type_: LogicalType) -> Any:
+        return pa.field(name, self._file_type(type_), nullable=type_.nullable)
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The batch with the file's types."""
@@ -47,8 +62,16 @@ class ParquetEncoder(FileEncoder):
         for array, column, field in zip(columns, self._columns, self.schema, strict=True):
             if isinstance(column.type, TimestampType) and not self.format.utc_timezone:
                 array = _as_instant(array)
-            array = named_as(array, field.type)
-            arrays.append(pc.cast(array, options=pc.CastOptions(field.type, allow_time_truncate=True)))
+            try:
+                arrays.append(named_as(array, field.type, cast_cutting_times))
+            except pa.ArrowInvalid as error:
+                raise ExecutionError(
+                    "timestamp-range",
+                    f"Column '{column.name}' holds a moment that a file of parquet cannot hold in "
+                    f"{self.format.timestamp_unit}: {error}",
+                    hint="nanoseconds in 64 bits reach from 1677 to 2262; 'parquet.timestamp.time.unit' = 'micros' "
+                    "holds all years",
+                ) from error
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def open_part(self, stream: PartStream) -> PartEncoder:
@@ -110,11 +133,27 @@ class ParquetPart(PartEncoder):
                 self._encoder.schema,
                 compression="NONE" if codec == "UNCOMPRESSED" else codec,
                 use_deprecated_int96_timestamps=not self._encoder.format.int64_timestamps,
+                use_dictionary=self._encoder.dictionaries or False,
+                write_time_adjusted_to_utc=True,
             )
         if self._kept:
             table = pa.Table.from_batches(self._kept, self._encoder.schema)
             self._kept, self._kept_bytes = [], 0
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _paths(path: str, type_: Any) -> Iterator[str]:
+    """Paths of the values below a field, as files name them, but for short decimals."""
+    if pa.types.is_struct(type_):
+        for field in type_:
+            yield from _paths(f"{path}.{field.name}", field.type)
+    elif pa.types.is_list(type_):
+        yield from _paths(f"{path}.list.element", type_.value_type)
+    elif pa.types.is_map(type_):
+        yield from _paths(f"{path}.key_value.key", type_.key_type)
+        yield from _paths(f"{path}.key_value.value", type_.item_type)
+    elif not (pa.types.is_decimal(type_) and type_.precision <= _SHORT_DIGITS):
+        yield path
 
 
 def _as_instant(array: Any) -> Any:

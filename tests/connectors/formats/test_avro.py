@@ -415,3 +415,25 @@ def test_batches_of_a_connector() -> None:
     assert (nothing.arrays, nothing.num_rows) == ((), 0)
     with pytest.raises(FlowSqlError, match=r"Failed to deserialize Avro record: .*\nin topic t, offset 102"):
         decoder.decode(Messages(pa.array([None, good, b"\x02"], pa.binary()), place))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "said"),
+    [
+        ("id INT, `my.col` INT", "column 'my.col'"),
+        ("`1a` INT", "column '1a'"),
+        ("`a-b` INT", "column 'a-b'"),
+        ("r ROW<`x.y` INT>", "the field of 'r' 'x.y'"),
+        ("a ROW<b ROW<x INT>>, a_b ROW<y INT>", "'record_a_b'"),
+    ],
+)
+def test_names_that_avro_has_not_are_refused(tmp_path: Path, ddl: str, said: str) -> None:
+    with pytest.raises(FlowSqlError, match=said):
+        insert(files_table(ddl, tmp_path, "avro"), [])
+
+
+def test_names_that_avro_has(tmp_path: Path) -> None:
+    """Two rows of one name whose fields are equal are one record; letters of all scripts are letters in Java."""
+    table = files_table("a ROW<b ROW<x INT>>, a_b ROW<x INT>, é INT, _1 INT", tmp_path, "avro")
+    insert(table, [[{"b": {"x": 1}}, {"x": 2}, 3, 4]])
+    assert scan(table) == [[[[1]], [2], 3, 4]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ from flowsql_core.types.logical import (
 
 NAMESPACE: Final = "org.apache.flink.avro.generated"
 ROW_NAME: Final = "record"
+#: Java's letters and digits.
+_NAME: Final = re.compile(r"[^\W\d]\w*")
 #: Digits of milliseconds.
 MILLIS: Final = 3
 
@@ -90,14 +93,31 @@ def columns_of_row(type_: RowType) -> Schema:
 class _Derived:
     def __init__(self, legacy: bool) -> None:
         self._legacy = legacy
+        #: Of each record its fields.
+        self._records: dict[str, Any] = {}
 
     def record(self, fields: tuple[Field, ...], name: str) -> dict[str, Any]:
         made: list[dict[str, Any]] = []
         for field in fields:
+            if _NAME.fullmatch(field.name) is None:
+                place = name.removeprefix(ROW_NAME).removeprefix("_")
+                raise BindError(
+                    "avro-name",
+                    f"Avro has no name for {f'the field of {place!r}' if place else 'column'} '{field.name}': names "
+                    "are letters, digits and underscores, and begin with no digit.",
+                    hint="give it another name",
+                )
             document: dict[str, Any] = {"name": field.name, "type": self.type(field.type, f"{name}_{field.name}")}
             if field.type.nullable:
                 document["default"] = None
             made.append(document)
+        if self._records.setdefault(name, made) != made:
+            raise BindError(
+                "avro-name",
+                f"Two different rows are both called '{name}' in Avro: rows are called after their columns and fields, "
+                f"joined by underscores ('{name.removeprefix(ROW_NAME + '_')}').",
+                hint="give one of the columns or fields another name",
+            )
         return {"type": "record", "name": name, "fields": made}
 
     def type(self, type_: LogicalType, name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flowsql_connectors.formats.columnar.stored_texts import well_formed
 from flowsql_connectors.formats.format import (
     Columns,
     DecodeContext,
@@ -51,6 +52,7 @@ from flowsql_core.types.logical import (
     Schema,
     TimestampLtzType,
     TimestampType,
+    VarCharType,
 )
 
 COMPRESS = ConnectorOption(
@@ -189,12 +191,21 @@ def open_orc(file: FileView) -> Any:
         raise ConnectorError("damaged-file", f"File {file.path} is no readable orc file: {error}") from error
 
 
-def _converted(array: Any, type_: LogicalType, name: str, file: FileView) -> Any:
+def _evolved(array: Any, type_: LogicalType) -> Any:
     target = to_arrow(type_)
+    array = well_formed(array)
+    length = type_.length if isinstance(type_, VarCharType | CharType) else None
+    if array.type == target and (length is None or (pc.max(pc.utf8_length(array)).as_py() or 0) <= length):
+        return array
+    # Loaded where a file has other types than the table.
+    from flowsql_connectors.formats.columnar.orc_evolution import evolved
+
+    return evolved(array, type_)
+
+
+def _converted(array: Any, type_: LogicalType, name: str, file: FileView) -> Any:
     try:
-        if array.type != target:
-            # Digits past the type's precision are cut off, as Flink cuts them; other losses are errors.
-            array = pc.cast(array, options=pc.CastOptions(target, allow_time_truncate=True))
+        array = _evolved(array, type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ExecutionError(
             "orc-type-mismatch",

@@ -76,7 +76,8 @@ class StreamedRows:
 
     def _fields(self, fields: Sequence[Column | Field]) -> list[Any]:
         tokens = self._tokens
-        if tokens.token is not Token.OBJECT:
+        first = tokens.token
+        if first is not Token.OBJECT:
             raise ValueError("Illegal JSON object data")
         places = {field.name: place for place, field in enumerate(fields)}
         row: list[Any] = [None] * len(fields)

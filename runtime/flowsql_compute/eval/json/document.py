@@ -11,11 +11,12 @@ from __future__ import annotations
 import gc
 import json
 import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -29,6 +30,47 @@ _SPACE: Final = " \t\n\r"
 
 
 _loads = orjson.loads
+
+_TOO_DEEP: Final = "nested deeper than 1000 levels"
+#: Jackson's limit of levels, and what nests or ends in a text.
+DEEPEST: Final = 1000
+_MARKS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+#: Calls of Python that one level of a document takes at most, and bytes of a stack for all of them.
+_CALLS: Final = 8
+_STACK_BYTES: Final = 64 * 1024 * 1024
+_deep_calls = threading.Lock()
+T = TypeVar("T")
+
+
+def too_deep(text: str) -> bool:
+    """Whether a document is nested deeper than Jackson reads."""
+    if len(text) <= DEEPEST or text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        depth += (mark[0] in "[{") - (mark[0] in "]}")
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+def deeply(function: Callable[[], T]) -> T:
+    """What a recursive function returns, with room for documents of so many levels as Jackson reads.
+
+    Python ends recursion at 1,000 calls; the function is called with that limit raised, in a thread with a large stack.
+    """
+    with _deep_calls:
+        limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
+        sys.setrecursionlimit(max(limit, _CALLS * DEEPEST))
+        try:
+            # Loaded for deep documents alone.
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(1) as one:
+                return one.submit(function).result()
+        finally:
+            sys.setrecursionlimit(limit)
+            threading.stack_size(size)
 
 
 class Document:
@@ -49,6 +91,8 @@ class Document:
         except ValueError:
             self.root = None
             self._read_again()
+        if too_deep(text):
+            self.root, self.broken, self._exact = None, _TOO_DEEP, True
 
     @property
     def blank(self) -> bool:
@@ -78,10 +122,13 @@ def read_json(text: str, decoder: json.JSONDecoder | None = None) -> Any:
         ValueError: it does not begin with JSON.
     """
     start = len(text) - len(text.lstrip(_SPACE))
+    chosen = decoder or _EXACT
     try:
-        value, end = (decoder or _EXACT).raw_decode(text, start)
+        value, end = chosen.raw_decode(text, start)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        if too_deep(text):
+            raise ValueError(_TOO_DEEP) from None
+        value, end = deeply(lambda: chosen.raw_decode(text, start))
     ends_by_itself = isinstance(value, dict | list | str)
     if not ends_by_itself and end < len(text) and text[end] not in _SPACE:
         raise ValueError(f"Unexpected character '{text[end]}' behind a value")
@@ -176,7 +223,10 @@ def json_text(value: Any) -> str:
     try:
         text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except (TypeError, ValueError):
-        return _written(value)
+        try:
+            return _written(value)
+        except RecursionError:
+            return deeply(lambda: _written(value))
     # Jackson writes control characters with capital digits.
     return text.decode() if b"\\u00" not in text else _written(value)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import Bools, make_array, string_buffers
 from flowsql_compute.eval.json import plain_documents as json_kernels
-from flowsql_compute.eval.json.document import json_string, read_json
+from flowsql_compute.eval.json.document import deeply, json_string, read_json, too_deep
 from flowsql_compute.eval.text.columns import contains_bytes, gather
 from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_core.arrow import compute as pc
@@ -27,7 +27,6 @@ _MARK: Final = "\0"
 _MOST_DIGITS: Final = 38
 #: Texts whose numbers may not be what the quick parser makes of them.
 _INEXACT: Final = re.compile(r"[0-9][.eE]|[0-9]{19}|-0")
-_STRANGE: Final = object()
 
 
 class Number(str):
@@ -60,12 +59,19 @@ def parse_variant(text: str, duplicates: bool) -> str:
         # What comes out as it went in has no key twice and no blanks; most documents are so.
         try:
             value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            value = _STRANGE
-        if value is not _STRANGE and "\\u00" not in text and orjson.dumps(value).decode() == text:
-            shown = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-            return shown if shown == text else f"{shown}{_MARK}{text}"
-    return stored(read_json(text, _LENIENT if duplicates else _STRICT))
+            if "\\u00" not in text and orjson.dumps(value).decode() == text:
+                shown = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+                return shown if shown == text else f"{shown}{_MARK}{text}"
+        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+            # It is no JSON, or nested deeper than the quick parser writes.
+            pass
+    if too_deep(text):
+        raise ValueError("nested deeper than 1000 levels")
+    value = read_json(text, _LENIENT if duplicates else _STRICT)
+    try:
+        return stored(value)
+    except RecursionError:
+        return deeply(lambda: stored(value))
 
 
 def plain_variants(column: pa.Array) -> tuple[pa.Array, Bools]:
