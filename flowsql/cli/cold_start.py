@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from flowsql_core.without_pandas import keep_pandas_out as keep_pandas_out
+from flowsql_core.interpreter.without_pandas import keep_pandas_out as keep_pandas_out
 
 
 def compute_alone() -> None:

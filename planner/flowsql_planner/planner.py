@@ -17,7 +17,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
-from flowsql_core.large_stack import with_room
+from flowsql_core.interpreter.large_stack import with_room
 from flowsql_core.record import record
 from flowsql_core.types.logical import Column, is_rowtime
 from flowsql_planner.bind import operations as op

@@ -185,7 +185,7 @@ def test_the_option_turns_it_off(environment: TableEnvironment) -> None:
 def test_nothing_is_imported_to_look() -> None:
     script = """
         import sys
-        from flowsql_core.without_pandas import keep_pandas_out
+        from flowsql_core.interpreter.without_pandas import keep_pandas_out
         keep_pandas_out()  # Arrow itself would import it
         from pyarrow import csv, py_buffer
         from flowsql.table import EnvironmentSettings, TableEnvironment

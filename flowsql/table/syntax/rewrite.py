@@ -13,7 +13,7 @@ N = TypeVar("N", bound="ast.Node")
 
 def placed(node: N, span: Span) -> N:
     """The tree with every node at a place."""
-    from flowsql_core.large_stack import with_room
+    from flowsql_core.interpreter.large_stack import with_room
     from flowsql_planner.bind.sql_text.respan import respan
 
     return with_room(lambda: respan(node, span))
@@ -43,7 +43,7 @@ def rewritten(
 
     What nothing changes stays the same object.
     """
-    from flowsql_core.large_stack import with_room
+    from flowsql_core.interpreter.large_stack import with_room
 
     return with_room(lambda: _rewritten(node, change, skip))
 

@@ -9,7 +9,7 @@ import enum
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from flowsql_core.large_stack import in_large_stack
+from flowsql_core.interpreter.large_stack import in_large_stack
 from flowsql_core.record import record
 
 MAX_LENGTH = 2147483647

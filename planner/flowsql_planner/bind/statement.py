@@ -6,7 +6,7 @@ from typing import assert_never
 
 from flowsql_core.catalog import CatalogDatabase
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
-from flowsql_core.large_stack import with_room
+from flowsql_core.interpreter.large_stack import with_room
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.errors import BindError, PlanError
-from flowsql_core.large_stack import with_room
+from flowsql_core.interpreter.large_stack import with_room
 from flowsql_planner.bind import operations as op
 from flowsql_planner.lineage.flow import lineage_of
 from flowsql_planner.lineage.model import Lineage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.large_stack import with_room
+from flowsql_core.interpreter.large_stack import with_room
 from flowsql_core.span import Source, Span
 from flowsql_planner.lint.comments import switches
 from flowsql_planner.lint.model import Finding, Hit, Rule, Subject

@@ -10,7 +10,7 @@ from flowsql_core.errors import PlanError
 from flowsql_core.expr import Cast
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, KernelFunction, SparkJob, SparkQuery
-from flowsql_core.large_stack import with_room
+from flowsql_core.interpreter.large_stack import with_room
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
 from flowsql_planner.logical.expression_text import ExpressionPrinter

@@ -36,7 +36,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
-from flowsql_core.large_stack import in_large_stack, with_room
+from flowsql_core.interpreter.large_stack import in_large_stack, with_room
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,

@@ -12,10 +12,10 @@ import socket
 import sys
 from collections.abc import Callable
 
+from flowsql_core.interpreter.without_pandas import keep_pandas_out
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup
 from flowsql_core.udf_source import remember_lines
-from flowsql_core.without_pandas import keep_pandas_out
 from flowsql_runtime.python.evaluate import WRONG_RESULT, Evaluator, as_failure
 from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from flowsql.table.environment_settings import EnvironmentSettings
 from flowsql.table.session.environment import TableEnvironment
-from flowsql_core import large_stack as deep
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+from flowsql_core.interpreter import large_stack as deep
 
 
 @pytest.mark.parametrize(
@@ -32,8 +34,13 @@ def test_it_is_refused_by_name_with_its_place(text: str, construct: str) -> None
     assert caught.value.at is not None
 
 
-def test_what_is_too_deep_to_plan_is_an_error_with_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_deep_to_plan_is_an_error_with_a_place(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.setattr(deep, "_CALLS", 1000)
+    limit = sys.getrecursionlimit()
+    request.addfinalizer(lambda: sys.setrecursionlimit(limit))
+    sys.setrecursionlimit(1000)
     with pytest.raises(FlowSqlError) as caught:
         session().explain_sql("SELECT 1 FROM " + ", ".join(f"(VALUES (1), (2)) AS t{i}(a)" for i in range(300)))
     assert caught.value.code == "nested-too-deeply"

@@ -316,8 +316,7 @@ class ExpressionBinder:
 
     def user_function(self, node: ast.FunctionCall) -> UserFunction | None:
         """The user's function of a call, found as Flink finds them; None for a built-in one."""
-        parts = node.name.texts
-        catalogs = self.context.catalogs
+        parts, catalogs = node.name.texts, self.context.catalogs
         self.context.note_function(parts)
         if len(parts) > 1:
             known = catalogs.functions.find_user(parts) if len(parts) <= 3 else None

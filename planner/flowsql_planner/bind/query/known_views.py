@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from flowsql_core.catalog import CatalogObject, CatalogView, ObjectPath
+from flowsql_core.config import Configuration
+from flowsql_planner.catalog.manager import CatalogManager
 from flowsql_planner.logical.nodes import Rel
-
-if TYPE_CHECKING:
-    from flowsql_planner.bind.context import BindContext
-    from flowsql_planner.catalog.manager import CatalogManager
 
 #: Views whose plans are kept; the plans are forgotten together beyond that.
 _MOST = 4096
@@ -50,10 +48,12 @@ class KnownView:
 _KNOWN: WeakKeyDictionary[CatalogManager, dict[ObjectPath, KnownView]] = WeakKeyDictionary()
 
 
-def known_view(context: BindContext, path: ObjectPath, view: CatalogView) -> KnownView | None:
+def known_view(
+    catalogs: CatalogManager, config: Configuration, path: ObjectPath, view: CatalogView
+) -> KnownView | None:
     """Return the plan of a view from an earlier binding; None if there is none, or if it may have changed."""
-    found = _KNOWN.get(context.catalogs, {}).get(path)
-    if found is None or found.view is not view or found.settings != _settings(context):
+    found = _KNOWN.get(catalogs, {}).get(path)
+    if found is None or found.view is not view or found.settings != _settings(catalogs, config):
         return None
     open_ = [found]
     seen: set[int] = set()
@@ -63,33 +63,32 @@ def known_view(context: BindContext, path: ObjectPath, view: CatalogView) -> Kno
             continue
         seen.add(id(entry))
         asked = entry.asked
-        if any(_object(context, place) is not value for place, value in asked.objects):
+        if any(_object(catalogs, place) is not value for place, value in asked.objects):
             return None
-        if any(context.catalogs.functions.find_user(parts) is not value for parts, value in asked.functions):
+        if any(catalogs.functions.find_user(parts) is not value for parts, value in asked.functions):
             return None
         open_.extend(asked.views)
     return found
 
 
-def remember_view(context: BindContext, path: ObjectPath, view: CatalogView, asked: Asked, rel: Rel) -> KnownView:
+def remember_view(
+    catalogs: CatalogManager, config: Configuration, path: ObjectPath, view: CatalogView, asked: Asked, rel: Rel
+) -> KnownView:
     """Keep the plan of a view that was just bound, unless it can change without a statement."""
-    made = KnownView(path, view, _settings(context), asked, rel)
+    made = KnownView(path, view, _settings(catalogs, config), asked, rel)
     if not asked.is_volatile:
-        entries = _KNOWN.setdefault(context.catalogs, {})
+        entries = _KNOWN.setdefault(catalogs, {})
         if len(entries) >= _MOST:
             entries.clear()
         entries[path] = made
     return made
 
 
-def _object(context: BindContext, path: ObjectPath) -> Any:
-    found = context.catalogs.lookup(path)
+def _object(catalogs: CatalogManager, path: ObjectPath) -> Any:
+    found = catalogs.lookup(path)
     return None if found is None else found.value
 
 
-def _settings(context: BindContext) -> Hashable:
-    catalogs = context.catalogs
-    return (
-        tuple(context.config.items()), catalogs.current_catalog, catalogs.current_database, catalogs.modules_used(),
-        catalogs.has_functions,
-    )  # fmt: skip
+def _settings(catalogs: CatalogManager, config: Configuration) -> Hashable:
+    current = (catalogs.current_catalog, catalogs.current_database)
+    return (tuple(config.items()), current, catalogs.modules_used(), catalogs.has_functions)

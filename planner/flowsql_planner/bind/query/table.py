@@ -254,11 +254,12 @@ def _column_exprs(context: BindContext, table: CatalogTable, schema: Schema, spa
 def _bind_view(context: BindContext, path: ObjectPath, view: CatalogView, span: Span, bind_view: ViewBinder) -> Rel:
     if path in context.expanding:
         raise BindError("recursive-view", f"View '{path}' refers to itself", span)
-    known = None if context.asked is None else known_view(context, path, view)
+    known = None if context.asked is None else known_view(context.catalogs, context.config, path, view)
     if known is None:
         inside = context.inside(path)
         rel = _view_query(inside, path, view, span, bind_view)
-        known = None if inside.asked is None else remember_view(context, path, view, inside.asked, rel)
+        if inside.asked is not None:
+            known = remember_view(context.catalogs, context.config, path, view, inside.asked, rel)
     else:
         rel = known.rel
     if context.asked is not None and known is not None:

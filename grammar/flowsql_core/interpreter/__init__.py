@@ -1,0 +1,1 @@
+"""What the engine asks of the Python process that it runs in."""
