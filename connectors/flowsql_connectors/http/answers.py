@@ -41,5 +41,5 @@ def text_at(answer: Answer, path: tuple[str, ...], url: str) -> str | None:
     """
     try:
         return part_of(answer.body.decode("utf-8-sig"), path)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExecutionError("bad-answer", f"The answer of {shown(url)} is no JSON: {error}.") from error

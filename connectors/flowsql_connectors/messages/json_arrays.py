@@ -8,7 +8,7 @@ from typing import Final
 
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 #: Reads a value without making numbers of its digits.
-SCAN: Final = json.JSONDecoder(parse_float=str, parse_int=str)
+SCAN: Final = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
 
 
 def elements_of(raw: bytes) -> list[bytes] | None:
@@ -33,7 +33,8 @@ def elements_of(raw: bytes) -> list[bytes] | None:
             if text[at : at + 1] != ",":
                 break
             at = blank(text, at + 1)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # What is nested too deep for this is left to the format.
         return None
     return found if text[at : at + 1] == "]" and blank(text, at + 1) == len(text) else None
 

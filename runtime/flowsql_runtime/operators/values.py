@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.expr import Literal
 from flowsql_core.graph.specs import ValuesSpec
 from flowsql_core.types.arrow import to_arrow
@@ -89,4 +89,11 @@ def literal_column(cells: Sequence[Literal], type_: LogicalType) -> Any:
         # Literals count nanoseconds; the column's unit is the coarsest that holds its digits.
         per_unit = {"ms": 1_000_000, "us": 1_000, "ns": 1}[target.unit]
         values = [None if value is None else value // per_unit for value in values]
-    return pa.array(values, type=target)
+    try:
+        return pa.array(values, type=target)
+    except OverflowError as error:
+        if not isinstance(type_, TimestampType | TimestampLtzType):
+            raise
+        raise ExecutionError(
+            "timestamp-range", f"A moment is outside the range of {type_}: more than 6 digits reach from 1677 to 2262."
+        ) from error

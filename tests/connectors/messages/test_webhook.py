@@ -129,6 +129,25 @@ def test_what_is_refused(caplog: Any) -> None:
         assert one.read(1) == [[1, None]]
 
 
+def test_odd_bodies_are_rows_or_refused(caplog: Any) -> None:
+    """Depth that Python does not walk and text that Arrow does not hold: an answer to each, and the job goes on."""
+    deep, deeper = b"[" * 900 + b"]" * 900, b"[" * 3000 + b"]" * 3000
+    with listening(table(), caplog) as one:
+        for body, status in (
+            (b'{"id": 1, "x": %b}' % deep, 202),
+            (b'[{"id": 2, "z": %b}, {"id": 3, "x": "a\tb\nc"}]' % deep, 202),
+            (rb'{"id": 4, "x": "\ud83d"}', 202),
+            (b'\xef\xbb\xbf{"id": 5}', 202),
+            (b'{"id": 6, "x": %b}' % deeper, 400),
+            (deeper, 400),
+            (b'{"id": 7, "x": "\xff"}', 400),
+            (rb'{"id": 8, "x": "\u12"}', 400),
+            (b"\xff\xfe\x00", 400),
+        ):
+            assert post(one.url, body)[0] == status, body[:40]
+        assert one.read(5) == [[1, deep.decode()], [2, None], [3, "a\tb\nc"], [4, "?"], [5, None]]
+
+
 def test_signatures(caplog: Any) -> None:
     with listening(table(authentication="hmac-sha256", authentication__header="X-Sign"), caplog) as one:
         body = '{"id": 1}'

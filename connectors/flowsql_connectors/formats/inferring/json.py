@@ -132,8 +132,8 @@ def _merged(data: bytes, file: FileView) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            document = json.loads(line)
-        except ValueError as error:
+            document = json.loads(line, strict=False)
+        except (ValueError, RecursionError) as error:
             raise _no_object(file, number, line, str(error)) from error
         if not isinstance(document, dict):
             raise _no_object(file, number, line, "it is no object")
