@@ -373,20 +373,21 @@ class JsonDecoder(JsonLines):
         self._streamed: StreamedRows | None = None
 
     def _rows(self, raw: bytes, number: int) -> Iterator[tuple[list[Any], tuple[bool, ...]]]:
-        document = plain_document(raw)
+        document, reason = plain_document(raw), ""
         if isinstance(document, dict):
             try:
                 row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
                 if not self._converter.nulled:
                     yield row, ()
                     return
-            except ValueError:
-                pass
+            except ValueError as error:
+                # It shows the value as a whole.
+                reason = str(error)
             self._converter.nulled = 0
         # What is odd in any way is read as Flink reads it, token by token.
-        yield from ((row, ()) for row in self._read_streamed(raw, number))
+        yield from ((row, ()) for row in self._read_streamed(raw, number, reason))
 
-    def _read_streamed(self, raw: bytes, number: int) -> Iterator[list[Any]]:
+    def _read_streamed(self, raw: bytes, number: int, reason: str) -> Iterator[list[Any]]:
         from flowsql_connectors.formats.jackson.rows import FieldValueError, StreamedRows
 
         if self._streamed is None:
@@ -397,7 +398,7 @@ class JsonDecoder(JsonLines):
         try:
             yield from self._streamed.rows(raw)
         except FieldValueError as error:
-            self._refuse(raw, number, str(error), error.field)
+            self._refuse(raw, number, reason or str(error), error.field)
         except ValueError as error:
             self._refuse(raw, number, f"Failed to deserialize JSON: {error}")
 
