@@ -140,6 +140,7 @@ OPTION_HOMES: Final = {
     "table.exec.async-scalar.retry-delay": "flowsql_runtime.python.options",
     "table.exec.async-scalar.retry-strategy": "flowsql_runtime.python.options",
     "table.exec.async-scalar.timeout": "flowsql_runtime.python.options",
+    "table.exec.deduplicate.mini-batch.compact-changes-enabled": "flowsql_planner.physical.options",
     "table.exec.disabled-operators": "flowsql_planner.physical.options",
     "table.exec.emit.allow-lateness": "flowsql_planner.physical.options",
     "table.exec.emit.early-fire.delay": "flowsql_planner.physical.options",

@@ -218,7 +218,9 @@ RULES: Final[dict[str, Rule]] = {
     "table.exec.async-lookup.": NoEffect(_LOOKUP_ORDER),
     "table.exec.async-ml-predict.": NoEffect(_NO_MODELS),
     "table.exec.async-vector-search.": NoEffect(_NO_MODELS),
-    "table.exec.deduplicate.": NotYet("changes are told as Flink tells them by default", "leave it out"),
+    "table.exec.deduplicate.insert-update-after-sensitive-enabled": NotYet(
+        "a first row is always written as an insert", "leave it out"
+    ),
     "table.exec.delta-join.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.legacy-cast-behaviour": Never(
         "casts that fail do so as in Flink since 1.15", "use TRY_CAST where NULL is wanted"

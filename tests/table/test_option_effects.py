@@ -642,6 +642,14 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.mini-batch.enabled": Effect(
         "true", job_of(GROUPED), {"table.exec.mini-batch.allow-latency": "1 s", "table.exec.mini-batch.size": "9"}
     ),
+    "table.exec.deduplicate.mini-batch.compact-changes-enabled": Effect(
+        "true",
+        job_of(
+            "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts DESC) AS place FROM clicks) "
+            "WHERE place = 1"
+        ),
+        {**MINI_BATCH, "table.exec.mini-batch.size": "9"},
+    ),
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
     "table.exec.async-lookup.buffer-capacity": Effect("7", job_of(LOOKUP)),
     "table.exec.async-lookup.timeout": Effect("7 s", job_of(LOOKUP)),

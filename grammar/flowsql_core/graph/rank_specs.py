@@ -52,7 +52,8 @@ class DeduplicateSpec(OperatorSpec):
     """The first or last row of each key by a time attribute.
 
     ``time_index``: the row time's column, None in processing time. ``insert_only``: a first row leaves when the
-    watermark passes it and is never corrected. ``consolidate``: as of :class:`RankSpec`.
+    watermark passes it and is never corrected. ``consolidate``: as of :class:`RankSpec`. ``compact``: a mini-batch
+    emits one change of a key at most, although somebody sees each change.
     """
 
     keys: tuple[int, ...]
@@ -62,6 +63,7 @@ class DeduplicateSpec(OperatorSpec):
     input: Schema
     emit_update_before: bool
     mini_batch: MiniBatch | None = None
+    compact: bool = False
     consolidate: bool = False
     state_ttl_ms: int = 0
 

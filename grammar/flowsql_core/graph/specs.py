@@ -143,9 +143,13 @@ class WatermarkAssignerSpec(OperatorSpec):
 
 @record
 class MiniBatchAssignerSpec(OperatorSpec):
-    """Processing-time mini-batch marks every ``interval_ms`` (``table.exec.mini-batch.allow-latency``)."""
+    """Marks of mini-batches every ``interval_ms`` (``table.exec.mini-batch.allow-latency``).
+
+    ``row_time``: marks are the watermarks that pass a multiple of the interval; else they come by the clock.
+    """
 
     interval_ms: int
+    row_time: bool = False
 
 
 @record

@@ -23,6 +23,14 @@ AGG_PHASE_STRATEGY = option(
 )
 
 
+COMPACT_DEDUPLICATION = option(
+    "table.exec.deduplicate.mini-batch.compact-changes-enabled",
+    parse_bool,
+    False,
+    "The first or last row by row time: one change of a key and mini-batch, instead of all.",
+)
+
+
 class BatchOperator(enum.Enum):
     """Operators of batch mode that ``table.exec.disabled-operators`` names."""
 

@@ -1,6 +1,6 @@
 """Physical plan -> JobGraph: operators with parallelism, edges, chains, vertices.
 
-Exchanges become edges; mini-batch marks by row time vanish (windows fire by watermark anyway).
+Exchanges become edges; assigners of mini-batches for which no operator waits vanish.
 """
 
 from __future__ import annotations

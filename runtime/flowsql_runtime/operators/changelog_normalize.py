@@ -43,6 +43,9 @@ class ChangelogNormalizeOperator(MiniBatchOperator):
     Source: Flink, ``ProcTimeDeduplicateKeepLastRowFunction`` over changelogs.
     """
 
+    # A version that a temporal join looks at is the last one before a watermark.
+    _ends_at_marks = True
+
     def __init__(self, spec: ChangelogNormalizeSpec) -> None:
         super().__init__(spec)
         self._mini_batch = spec.mini_batch

@@ -1,11 +1,14 @@
-"""Marks between mini-batches: watermarks of processing time. Source: Flink ``ProcTimeMiniBatchAssignerOperator``."""
+"""Marks between mini-batches, by the clock or by watermarks.
+
+Source: Flink, ``ProcTimeMiniBatchAssignerOperator`` and ``RowTimeMiniBatchAssginerOperator``.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import MAX_WATERMARK, Watermark
 from flowsql_core.graph.specs import MiniBatchAssignerSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
@@ -56,3 +59,55 @@ class MiniBatchAssignerOperator(Operator[MiniBatchAssignerSpec]):
         now_ms = self.ctx.clock.now_ms()
         due_ms = now_ms - now_ms % self.spec.interval_ms + self.spec.interval_ms
         self.ctx.timers.register_processing_timers(np.array([due_ms], np.int64), np.zeros(1, np.int64))
+
+
+class RowTimeMiniBatchAssignerOperator(Operator[MiniBatchAssignerSpec]):
+    """Hand on a watermark only when it completes another interval of row time.
+
+    In     any changelog.
+    Out    the same rows; of the watermarks those that reach the end of an interval, and at the end of the input the
+           last.
+    State  none, as in Flink.
+    Late   rows are judged by the watermarks that pass: fewer are late than without mini-batches.
+    """
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Intervals count from the epoch; watermarks before it wait."""
+        self._completed = 0
+        self._held_ms = 0
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Rows with those watermarks that pass."""
+        track = batch.track
+        if track is not None:
+            completed = self._intervals(track.wm_ms)
+            passes = np.diff(np.maximum(completed, self._completed), prepend=self._completed) > 0
+            self._completed = max(self._completed, int(completed[-1]))
+            self._held_ms = 0 if passes[-1] else track.last_ms
+            track = WatermarkTrack(track.offsets[passes], track.wm_ms[passes]) if passes.any() else None
+        self.output.collect(batch.with_track(track))
+
+    def process_watermark(self, input_index: int, watermark: Watermark) -> None:
+        """A watermark between batches passes by the same rule."""
+        wm_ms = watermark.timestamp_ms
+        completed = int(self._intervals(np.array([wm_ms]))[0])
+        if wm_ms == MAX_WATERMARK or completed > self._completed:
+            self._completed = completed
+            self._held_ms = 0
+            self.output.emit_watermark(watermark)
+        else:
+            self._held_ms = wm_ms
+
+    def _intervals(self, wm_ms: Int64s) -> Int64s:
+        """How many intervals each watermark completes: the last millisecond of one does."""
+        return wm_ms // self.spec.interval_ms + (wm_ms % self.spec.interval_ms == self.spec.interval_ms - 1)
+
+    def end_input(self, input_index: int) -> None:
+        """What was held back passes."""
+        if self._held_ms > 0:
+            self.output.emit_watermark(Watermark(self._held_ms))
+
+
+def mini_batch_assigner(spec: MiniBatchAssignerSpec) -> Operator[MiniBatchAssignerSpec]:
+    """Return the operator that marks by watermarks or by the clock."""
+    return RowTimeMiniBatchAssignerOperator(spec) if spec.row_time else MiniBatchAssignerOperator(spec)

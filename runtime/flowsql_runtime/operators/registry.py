@@ -43,7 +43,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     python_specs.PythonSessionAggregateSpec: OperatorClass("python_aggregate.window:session_operator", stateful=True),
     python_specs.PythonOverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
-    specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
+    specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:mini_batch_assigner"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),
     specs.ExpandSpec: OperatorClass("expand:ExpandOperator"),
     specs.CorrelateSpec: OperatorClass("correlate:CorrelateOperator"),

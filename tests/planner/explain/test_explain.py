@@ -289,13 +289,13 @@ WHOLE_WINDOW = (
                 "without buckets",
             ),
         ),
+        (MINI_BATCH, WINDOWED, (WHOLE_WINDOW,)),
         (
             MINI_BATCH,
-            WINDOWED,
+            "SELECT k FROM b ORDER BY w LIMIT 3",
             (
-                "MiniBatchAssigner(interval=[1000ms], mode=[RowTime]) does not run: no operator above waits for its "
+                "MiniBatchAssigner(interval=[1000ms], mode=[ProcTime]) does not run: no operator above waits for its "
                 "marks",
-                WHOLE_WINDOW,
             ),
         ),
     ],

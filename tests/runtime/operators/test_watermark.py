@@ -241,6 +241,30 @@ def test_mini_batch_marks_are_multiples_of_the_interval() -> None:
     assert shown == ["rows", 200, "rows", 300, MAX_WATERMARK]
 
 
+def test_marks_by_row_time_are_the_watermarks_that_complete_an_interval() -> None:
+    watermarks = OperatorHarness(assigner())
+    watermarks.batch(times(300, 998, 1200, 1500, 3999, 3100, 4000, 4900))
+    watermarks.batch(times(4950, 5200, 5900))
+    harness = OperatorHarness(MiniBatchAssignerSpec(1000, row_time=True))
+    for batch in watermarks.batches:
+        harness.operators[0].process_batch(0, batch)
+    track = [batch.track for batch in harness.batches]
+    assert track[0] is not None
+    assert track[1] is not None
+    # 999 ends an interval; 998 does not, and 3999 ends the fourth one.
+    assert list(zip(track[0].offsets, track[0].wm_ms, strict=True)) == [(3, 1200), (5, 3999)]
+    assert list(zip(track[1].offsets, track[1].wm_ms, strict=True)) == [(2, 5200)]
+
+
+def test_what_marks_by_row_time_hold_back_comes_at_the_end_of_the_input() -> None:
+    operator = OperatorHarness(MiniBatchAssignerSpec(1000, row_time=True))
+    operator.watermark(1500)
+    operator.watermark(1900)
+    operator.operators[0].end_input(0)
+    shown = [element.timestamp_ms for element in operator.output.elements if isinstance(element, Watermark)]
+    assert shown == [1500, 1900]
+
+
 def test_emission_positions_are_int32_and_levels_int64() -> None:
     harness = OperatorHarness(assigner())
     harness.batch(times(1000, 2000))

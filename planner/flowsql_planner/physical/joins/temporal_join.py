@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, PlanError
 from flowsql_core.expr import conjunction
 from flowsql_core.span import Span
 from flowsql_core.types.logical import is_proctime, without_attribute
@@ -13,7 +13,15 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
 from flowsql_planner.physical.joins.lookup_join import plan_lookup_join
-from flowsql_planner.physical.nodes import Physical, TemporalJoinNode
+from flowsql_planner.physical.nodes import (
+    Calc,
+    ChangelogNormalize,
+    Exchange,
+    Physical,
+    TableSourceScan,
+    TemporalJoinNode,
+    WatermarkAssignerNode,
+)
 
 
 def plan_temporal_join(rel: TemporalJoin, left: Physical, right: Physical, context: PlanContext) -> Physical:
@@ -27,6 +35,7 @@ def plan_temporal_join(rel: TemporalJoin, left: Physical, right: Physical, conte
     equi = split_condition(rel.condition, len(left.schema))
     key = _version_key(rel, right, equi)
     time = _version_time(rel, left, right)
+    right = _versions(right, rel.span)
     return TemporalJoinNode(
         inputs=(exchange(left, equi.left), exchange(right, equi.right)),
         schema=(
@@ -76,6 +85,39 @@ def _version_time(rel: TemporalJoin, left: Physical, right: Physical) -> int:
             rel.span,
         )
     return rel.version_time
+
+
+def _versions(right: Physical, span: Span | None) -> Physical:
+    """The changes of a table as they come: each is a version, so nothing of them may be folded or left out.
+
+    Source: Flink, ``EventTimeTemporalJoinRewriteRule``.
+
+    Raises:
+        PlanError: a condition drops some of the table's changes.
+    """
+    chain: list[Physical] = []
+    node = right
+    while isinstance(node, Calc | WatermarkAssignerNode):
+        chain.append(node)
+        node = node.inputs[0]
+    if not isinstance(node, TableSourceScan | ChangelogNormalize):
+        return right
+    for part in chain:
+        if isinstance(part, Calc) and part.condition is not None:
+            message = (
+                "Filter is not allowed for right changelog input of event time temporal join, it will corrupt the "
+                "versioning of data."
+            )
+            hint = "join the table itself, and write the condition behind the join"
+            raise PlanError("temporal-join", message, part.span or span, hint)
+    if not isinstance(node, ChangelogNormalize):
+        return right
+    exchange = node.inputs[0]
+    assert isinstance(exchange, Exchange)
+    made = exchange.inputs[0]
+    for part in reversed(chain):
+        made = replace(part, inputs=(made,))
+    return made
 
 
 def _refused(message: str, span: Span | None, hint: str | None = None) -> BindError:

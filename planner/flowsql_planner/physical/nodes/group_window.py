@@ -12,6 +12,7 @@ from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, group_by
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.python_calls import calls_by_name
 from flowsql_planner.physical.nodes.window import WindowAggregate
 from flowsql_planner.traits.changes import INSERTS, Modifies, Modify
@@ -70,6 +71,10 @@ class GroupWindowAggregate(WindowAggregate):
     """Aggregate per key and group window; the same operators as a window table function's, and other lines."""
 
     emit: Emission = Emission()
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """None, as in Flink: each watermark arrives, and so more rows are late than in windows of table functions."""
+        return MiniBatchMode.NONE
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """Updates where windows answer more than once."""

@@ -83,8 +83,8 @@ class MatchNode(InsertOnly):
         return True
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
-        """Rows of row time leave by watermark."""
-        return MiniBatchMode.ROW_TIME if self.row_time else above
+        """Rows of row time leave by watermark; in processing time Flink plans the same."""
+        return MiniBatchMode.ROW_TIME
 
     def row_estimate(self, arriving: Sequence[float]) -> float:
         """As Calcite has it: as many as arrive."""

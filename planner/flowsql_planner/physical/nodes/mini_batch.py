@@ -10,3 +10,5 @@ class MiniBatchMode(enum.Enum):
 
     PROC_TIME = "ProcTime"
     ROW_TIME = "RowTime"
+    #: Nothing: no assigner is planned.
+    NONE = "None"

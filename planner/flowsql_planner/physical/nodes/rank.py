@@ -19,6 +19,7 @@ from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, n
 from flowsql_planner.physical.nodes.line import Attributes, Line, fetch_text, order_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.sort import require_fetch
+from flowsql_planner.physical.options import COMPACT_DEDUPLICATION
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.interval import Bounds
@@ -149,7 +150,7 @@ class Ranking(Inner, ABC):
             source.schema,
             self.schema,
             emit_update_before=self.emits_before,
-            consolidate=not self.every_change or job.mini_batch is not None,
+            consolidate=not self.every_change,
             state_ttl_ms=job.state_ttl_ms(),
         )
 
@@ -185,6 +186,11 @@ class RankNode(Ranking):
     def deduplicates(self) -> bool:
         """Whether the node runs as a Deduplicate, once changelog modes are known."""
         return self._by_time() and not self.inputs[0].retracts
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """An order by row time asks for watermarks, as in Flink, although the operator does not look at them."""
+        schema = self.inputs[0].schema
+        return MiniBatchMode.ROW_TIME if any(is_rowtime(schema[index].type) for index, *_ in self.order) else above
 
     def waits_for_mini_batch(self) -> bool:
         """A Deduplicate does, where the options say so."""
@@ -274,6 +280,7 @@ class RankNode(Ranking):
             source.schema,
             emit_update_before=self.emits_before,
             mini_batch=job.mini_batch,
+            compact=is_proctime(source.schema[index].type) or job.configuration.get(COMPACT_DEDUPLICATION),
             consolidate=not self.every_change,
             state_ttl_ms=job.state_ttl_ms(),
         )

@@ -87,7 +87,7 @@ class Limit(PassesThrough):
             input=source.schema,
             output=self.schema,
             emit_update_before=self.emits_before,
-            consolidate=not self.every_change or job.mini_batch is not None,
+            consolidate=not self.every_change,
             state_ttl_ms=job.state_ttl_ms(),
         )
 
@@ -124,8 +124,12 @@ class TemporalSort(PassesThrough):
         return False
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
-        """Rows leave by watermark."""
-        return MiniBatchMode.ROW_TIME
+        """As above: in Flink marks of processing time, too, let rows leave."""
+        return above
+
+    def waits_for_mini_batch(self) -> bool:
+        """Rows wait for the next mark, of whatever time."""
+        return True
 
     def expressions(self) -> tuple[Expr, ...]:
         """None."""

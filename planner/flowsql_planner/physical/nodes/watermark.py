@@ -108,5 +108,5 @@ class MiniBatchAssigner(PassesThrough):
         return [("interval", f"{self.interval_ms}ms"), ("mode", self.kind.value)]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """Marks by the clock."""
-        return MiniBatchAssignerSpec(self.interval_ms)
+        """Marks by the clock, or by watermarks."""
+        return MiniBatchAssignerSpec(self.interval_ms, self.kind is MiniBatchMode.ROW_TIME)

@@ -20,6 +20,8 @@ from flowsql_planner.physical.nodes import (
 
 def assign_mini_batches(node: Physical, interval_ms: int, kind: MiniBatchMode = MiniBatchMode.PROC_TIME) -> Physical:
     """The plan with a MiniBatchAssigner on each source: by row time below operators that wait for watermarks."""
+    if kind is MiniBatchMode.NONE:
+        return node
     if isinstance(node, WatermarkAssignerNode):
         return _marked(node, interval_ms, kind)
     if isinstance(node, TableSourceScan):
@@ -33,9 +35,9 @@ def _marked(node: Physical, interval_ms: int, kind: MiniBatchMode) -> Physical:
 
 
 def idle_assigners(roots: Sequence[Physical]) -> set[int]:
-    """Identities of assigners that do not run: those by row time, and those that no aggregate or join waits for.
+    """Identities of assigners that do not run: those by the clock that no aggregate or join waits for.
 
-    Operators that go by row time fire by watermark, whether mini-batches are marked or not.
+    Those by row time always run: they hold watermarks back, and so decide which rows are late.
     """
     waited: set[int] = set()
 
@@ -52,5 +54,5 @@ def idle_assigners(roots: Sequence[Physical]) -> set[int]:
         id(node)
         for root in roots
         for node in walk(root)
-        if isinstance(node, MiniBatchAssigner) and (node.kind is MiniBatchMode.ROW_TIME or id(node) not in waited)
+        if isinstance(node, MiniBatchAssigner) and node.kind is MiniBatchMode.PROC_TIME and id(node) not in waited
     }

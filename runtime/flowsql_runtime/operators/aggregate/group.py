@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, columns_of
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GroupAggregateSpec, MiniBatch
@@ -118,6 +118,8 @@ class MiniBatchOperator(Operator[Any]):
     """Collects rows of a mini-batch and hands them on as one batch; without mini-batch each batch at once."""
 
     _mini_batch: MiniBatch | None = None
+    #: Whether a mini-batch ends at its size and at each watermark to the row: where versions of a row may be looked at.
+    _ends_at_marks = False
     _waiting: list[ChangelogBatch]
     _waiting_rows = 0
 
@@ -132,10 +134,36 @@ class MiniBatchOperator(Operator[Any]):
             return
         full = min(self._mini_batch.size_rows, _MOST_ROWS) if self._mini_batch.size_rows > 0 else _MOST_ROWS
         track = self.advance_track(input_index, batch.track)
+        if self._ends_at_marks:
+            self._cut(batch.with_track(None), track, full)
+            return
         self._waiting.append(batch.with_track(track))
         self._waiting_rows += batch.num_rows
         if self._waiting_rows >= full or track is not None:
             self._flush()
+
+    def _cut(self, batch: ChangelogBatch, track: WatermarkTrack | None, full: int) -> None:
+        """End the mini-batch before each watermark."""
+        start = 0
+        for mark in range(0 if track is None else len(track)):
+            assert track is not None
+            offset = int(track.offsets[mark])
+            self._fill(batch.slice(start, offset), full)
+            self._flush()
+            self.output.emit_watermark(Watermark(int(track.wm_ms[mark])))
+            start = offset
+        self._fill(batch.slice(start, batch.num_rows), full)
+
+    def _fill(self, batch: ChangelogBatch, full: int) -> None:
+        """Add rows to mini-batches of exactly ``full`` rows."""
+        start = 0
+        while start < batch.num_rows:
+            stop = min(start + full - self._waiting_rows, batch.num_rows)
+            self._waiting.append(batch.slice(start, stop))
+            self._waiting_rows += stop - start
+            if self._waiting_rows >= full:
+                self._flush()
+            start = stop
 
     def _flush(self) -> None:
         if self._waiting:

@@ -38,7 +38,8 @@ class DeduplicateOperator(MiniBatchOperator):
 
     In     append-only, hash-partitioned by ``spec.keys``.
     Out    the first row by processing time: +I; by row time, ``insert_only``: +I once the watermark is there. Else
-           +I, and -U/+U whenever another row takes its place: an earlier one, or one not earlier (``keep_last``).
+           +I, and -U/+U whenever another row takes its place: an earlier one, or one not earlier (``keep_last``);
+           with ``compact`` once a key and mini-batch.
     State  the row time of each key's row, and the row where it may have to be told again; else that it came.
     Late   ``insert_only``: rows before the watermark are dropped and counted. Else not judged. A key starts over
            ``state_ttl_ms`` after its row was last replaced.
@@ -54,7 +55,8 @@ class DeduplicateOperator(MiniBatchOperator):
         super().open(ctx)
         spec = self.spec
         self._mini_batch = spec.mini_batch
-        self._net = spec.consolidate or spec.mini_batch is not None
+        self._ends_at_marks = spec.compact
+        self._net = spec.consolidate or (spec.compact and spec.mini_batch is not None)
         self._waits = spec.insert_only and spec.time_index is not None
         types = [to_arrow(column.type) for column in spec.input]
         self._index = ctx.state.key_index([types[key] for key in spec.keys])

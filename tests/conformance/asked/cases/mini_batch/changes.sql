@@ -1,0 +1,17 @@
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '10 s';
+SET 'table.exec.mini-batch.size' = '1000';
+SET 'table.exec.source.cdc-events-duplicate' = 'true';
+CREATE TABLE t (id INT, k STRING, v INT, ts TIMESTAMP(3), p AS PROCTIME()) WITH ('connector' = 'filesystem', 'path' = '${DATA}/versions.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE o (id INT, k STRING, ts TIMESTAMP(3), p AS PROCTIME()) WITH ('connector' = 'filesystem', 'path' = '${DATA}/moments.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE c (id INT, k STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = '${DATA}/changes.json', 'format' = 'debezium-json');
+SELECT * FROM c;
+SELECT * FROM c WHERE v > 3;
+SELECT k, COUNT(*), SUM(v), MIN(v), MAX(v), AVG(v) FROM c GROUP BY k;
+SELECT k, COUNT(DISTINCT v), SUM(DISTINCT v) FROM c GROUP BY k;
+SELECT a.k, b.k, b.c, a.s FROM (SELECT k, SUM(v) AS s FROM c GROUP BY k) AS a LEFT JOIN (SELECT k, COUNT(*) AS c FROM o GROUP BY k) AS b ON a.k = b.k;
+SELECT id, k FROM c WHERE k IN (SELECT k FROM o);
+SELECT id, k FROM c AS x WHERE NOT EXISTS (SELECT 1 FROM o WHERE o.k = x.k);
+SELECT k FROM c EXCEPT ALL SELECT k FROM o;
+SELECT a.id, b.id, a.v FROM t AS a FULL JOIN c AS b ON a.id = b.id;
+SELECT t.id, o.id, c.id FROM t JOIN o ON t.k = o.k LEFT JOIN c ON t.id = c.id;

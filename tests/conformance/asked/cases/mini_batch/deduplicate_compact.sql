@@ -1,0 +1,15 @@
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '10 s';
+SET 'table.exec.mini-batch.size' = '1000';
+SET 'table.exec.deduplicate.mini-batch.compact-changes-enabled' = 'true';
+CREATE TABLE t (id INT, k STRING, v INT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/versions.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE o (id INT, k STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/moments.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE c (id INT, k STRING, v INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/changes.json', 'format' = 'debezium-json');
+SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS n FROM t) WHERE n = 1;
+SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM t) WHERE n = 1;
+SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY p DESC) AS n FROM t) WHERE n = 1;
+CREATE VIEW r1 AS SELECT k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS n FROM t) WHERE n = 1;
+SELECT o.id, o.k, r1.v FROM o LEFT JOIN r1 FOR SYSTEM_TIME AS OF o.ts ON o.k = r1.k;
+CREATE VIEW r2 AS SELECT k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM t) WHERE n = 1;
+SELECT o.id, o.k, r2.v FROM o LEFT JOIN r2 FOR SYSTEM_TIME AS OF o.ts ON o.k = r2.k;
+SELECT k, COUNT(*), SUM(v) FROM (SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS n FROM t) WHERE n = 1) GROUP BY k;

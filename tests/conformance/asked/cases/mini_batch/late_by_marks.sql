@@ -1,0 +1,16 @@
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '10 s';
+SET 'table.exec.mini-batch.size' = '1000';
+CREATE TABLE t (id INT, k STRING, v INT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/versions.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE o (id INT, k STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/moments.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE c (id INT, k STRING, v INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/changes.json', 'format' = 'debezium-json');
+SELECT k, window_start, window_end, COUNT(*), SUM(v), COUNT(DISTINCT v) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end;
+SELECT k, v, window_end FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY v DESC, id) AS n FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE))) WHERE n <= 1;
+SELECT k, v, window_end FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, k ORDER BY ts DESC) AS n FROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE))) WHERE n <= 1;
+SELECT k, window_start, window_end, COUNT(*), SUM(v) FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end;
+SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY ts), LAG(v) OVER (PARTITION BY k ORDER BY ts) FROM t;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS av, B.v AS bv PATTERN (A B) DEFINE B AS B.v > A.v);
+CREATE VIEW d1 AS SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS n FROM t) WHERE n = 1;
+SELECT window_start, SUM(v), COUNT(*) FROM TABLE(TUMBLE(TABLE d1, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+SELECT k, TUMBLE_END(ts, INTERVAL '1' MINUTE), COUNT(*), SUM(v) FROM t GROUP BY k, TUMBLE(ts, INTERVAL '1' MINUTE);
+SELECT k, SESSION_END(ts, INTERVAL '1' MINUTE), COUNT(*), SUM(v) FROM t GROUP BY k, SESSION(ts, INTERVAL '1' MINUTE);

@@ -1,0 +1,17 @@
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '10 s';
+SET 'table.exec.mini-batch.size' = '1000';
+CREATE TABLE t (id INT, k STRING, v INT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/versions.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE o (id INT, k STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/moments.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE TABLE c (id INT, k STRING, v INT) WITH ('connector' = 'filesystem', 'path' = '${DATA}/changes.json', 'format' = 'debezium-json');
+SELECT id, k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id) AS n FROM t) WHERE n <= 2;
+SELECT id, k, v, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id) AS n FROM t) WHERE n <= 2;
+SELECT id, k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id) AS n FROM t) WHERE n = 2;
+SELECT id, k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id) AS n FROM t) WHERE n = 1;
+SELECT k, s FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY s DESC) AS n FROM (SELECT k, SUM(v) AS s, COUNT(*) AS c FROM t GROUP BY k)) WHERE n <= 2;
+SELECT COUNT(*), SUM(v), LISTAGG(k) FROM (SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n <= 2);
+SELECT id, v FROM t ORDER BY v, id LIMIT 3;
+SELECT id, v FROM t ORDER BY v, id LIMIT 3 OFFSET 1;
+SELECT * FROM (SELECT k, SUM(v) AS s, COUNT(*) AS c FROM t GROUP BY k) ORDER BY s DESC, k LIMIT 1;
+SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM t) WHERE n <= 2;
+SELECT id, k, v, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC, id) AS n FROM t) WHERE n = 1;

@@ -1,0 +1,15 @@
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '10 s';
+SET 'table.exec.mini-batch.size' = '1000';
+SET 'table.exec.source.cdc-events-duplicate' = 'false';
+CREATE TABLE r (k STRING, v INT, ts TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/version_changes.json', 'format' = 'debezium-json');
+CREATE TABLE o (id INT, k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' MINUTE) WITH ('connector' = 'filesystem', 'path' = '${DATA}/moments.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+CREATE VIEW w AS SELECT k, v + 1 AS w, ts FROM r;
+CREATE VIEW f AS SELECT k, v, ts FROM r WHERE v < 6;
+SELECT o.id, o.k, r.v FROM o LEFT JOIN r FOR SYSTEM_TIME AS OF o.ts ON o.k = r.k;
+SELECT o.id, o.k, w.w FROM o JOIN w FOR SYSTEM_TIME AS OF o.ts ON o.k = w.k;
+SELECT o.id, o.k, r.v FROM o LEFT JOIN r FOR SYSTEM_TIME AS OF o.ts ON o.k = r.k WHERE r.v > 2;
+SET 'table.exec.mini-batch.enabled' = 'false';
+EXPLAIN SELECT o.id, o.k, r.v FROM o LEFT JOIN r FOR SYSTEM_TIME AS OF o.ts ON o.k = r.k;
+SELECT o.id, o.k, r.v FROM o LEFT JOIN r FOR SYSTEM_TIME AS OF o.ts ON o.k = r.k;
+SELECT o.id, o.k, f.v FROM o LEFT JOIN f FOR SYSTEM_TIME AS OF o.ts ON o.k = f.k;
