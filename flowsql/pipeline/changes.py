@@ -14,6 +14,7 @@ from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.secrets.hidden import hidden
 from flowsql_runtime.checkpoint.evolution import Change, compare, remembered_in
+from flowsql_runtime.checkpoint.late_calls import with_late_calls
 from flowsql_runtime.checkpoint.recovery import open_snapshot
 
 
@@ -76,4 +77,4 @@ def _of_node(bound: BoundProject, kept: Kept, node: Node, key: str) -> NodeChang
     except FlowSqlError as error:
         raise node.place.located(error) from None
     reason = ", ".join([*causes, hidden(f"goes on from {stopped.savepoint}")])
-    return NodeChange(kind, where, title, reason, compare(remembered, graph))
+    return NodeChange(kind, where, title, reason, compare(remembered, with_late_calls(remembered, graph)))

@@ -22,6 +22,7 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
 from flowsql_runtime.checkpoint.evolution import Change, Fate, compare, remembered_of
+from flowsql_runtime.checkpoint.late_calls import with_late_calls
 from flowsql_runtime.checkpoint.settings import CHANGED_STATE, IGNORE_UNCLAIMED
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
@@ -110,7 +111,8 @@ def judge(pair: Pair, folder: Path, old: Session, new: Session, draw: random.Ran
     above the state, both parts together are the answer of the edit to all rows.
     """
     before, after = old.graph(pair.old), new.graph(pair.new)
-    changes = compare(remembered_of(before), after)
+    remembered = remembered_of(before)
+    changes = compare(remembered, with_late_calls(remembered, after))
     fates = frozenset(one.fate for one in changes)
     position = draw.randrange(1, ROWS)
     parallelism = (1, draw.choice((1, 1, 2)))

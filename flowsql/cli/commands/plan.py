@@ -21,6 +21,7 @@ from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.span import Source
 from flowsql_runtime.checkpoint.evolution import Change, Fate, Remembered, compare, remembered_in, remembered_of
+from flowsql_runtime.checkpoint.late_calls import with_late_calls
 from flowsql_runtime.checkpoint.recovery import open_snapshot
 
 _METADATA: Final = "_metadata"
@@ -42,7 +43,7 @@ def run(invocation: PlanInvocation) -> int:
         return EXIT_FAILED
     clean = True
     for number, (before, graph) in enumerate(zip(old, new, strict=True), 1):
-        changes = compare(before, graph)
+        changes = compare(before, with_late_calls(before, graph))
         if len(new) > 1:
             print(f"{'' if number == 1 else chr(10)}Job {number}: {graph.name}")
         print(render(changes), end="")

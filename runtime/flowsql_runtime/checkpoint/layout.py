@@ -86,7 +86,7 @@ def rows_digests(node: OperatorNode) -> tuple[str, ...]:
 
 def types_digests(node: OperatorNode) -> tuple[str, ...]:
     """Per input, what tells the types of its columns from others."""
-    return tuple(hashlib.sha256("\n".join(one.values()).encode()).hexdigest()[:16] for one in _types(node))
+    return tuple(hashlib.sha256("\n".join(one.values()).encode()).hexdigest()[:16] for one in types_of(node))
 
 
 def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | None:
@@ -120,12 +120,13 @@ def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | N
         made_with,
         answered_with,
         dict(names.reaches),
-        _types(node),
+        types_of(node),
     )
     return NewState(layout, tables)
 
 
-def _types(node: OperatorNode) -> tuple[dict[str, str], ...]:
+def types_of(node: OperatorNode) -> tuple[dict[str, str], ...]:
+    """By input the SQL type of each column, by its meaning."""
     return tuple(
         {text: str(without_attribute(column.type)) for text, column in zip(lineage.columns, schema, strict=True)}
         for lineage, schema in zip(node.lineage, node.arriving, strict=True)

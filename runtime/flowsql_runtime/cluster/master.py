@@ -170,13 +170,16 @@ class JobMaster:
     def _recover(self, recovery: RecoverySettings) -> None:
         from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
         from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
+        from flowsql_runtime.checkpoint.late_calls import with_late_calls
         from flowsql_runtime.checkpoint.recovery import open_snapshot
         from flowsql_runtime.checkpoint.trust import check_trusted, holds_objects
 
         reader = open_snapshot(recovery.path, dict(self._configuration.items()))
         check_trusted(reader.folder.path, reader.manifest, self._graph, self._configuration)
         reader.objects = holds_objects(self._graph)
-        changes = compare(remembered_in(reader.manifest), self._graph)
+        remembered = remembered_in(reader.manifest)
+        self._graph = with_late_calls(remembered, self._graph)
+        changes = compare(remembered, self._graph)
         check(changes, recovery.ignore_unclaimed, recovery.changed_state)
         for one in changes:
             logger.info("job=%s state of %s (%s): %s %s", self.job.id, one.uid, one.name, one.fate.value, one.reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,22 @@ Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
+#: Option of a call that takes only rows that came after a restore.
+LATE: Final = ("rows", "after a restore")
+
 
 @record
 class Sign:
-    """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``."""
+    """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``.
+
+    ``late``: only those that came after a restore, so that they are counted apart (``checkpoint/late_calls.py``).
+    """
 
     not_null: tuple[int, ...] = ()
     filter: int | None = None
     group: int | None = None
     place: int = 0
+    late: bool = False
 
     def __str__(self) -> str:
         """As part of the name of a stored accumulator: ``[2,filter 3]``; nothing where all rows are taken."""
@@ -39,6 +46,8 @@ class Sign:
             parts.append(f"filter {self.filter}")
         if self.group is not None:
             parts.append(f"distinct {self.group}.{self.place}")
+        if self.late:
+            parts.append("late")
         return "[" + ",".join(parts) + "]" if parts else ""
 
 

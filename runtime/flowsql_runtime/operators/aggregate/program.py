@@ -26,7 +26,7 @@ from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalTy
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
-from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows, Step, extreme_code
+from flowsql_runtime.operators.aggregate.inputs import LATE, Argument, ArgumentRows, Sign, SignRows, Step, extreme_code
 from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
 from flowsql_runtime.operators.aggregate.result import (
     Average,
@@ -155,7 +155,7 @@ class AggregateProgram:
             for group, distinct in enumerate(self._groups):
                 if distinct.columns == columns and distinct.nulls == takes_nulls(call):
                     return Sign(group=group, place=distinct.filters.index(call.filter_index))
-        return Sign(not_null, call.filter_index)
+        return Sign(not_null, call.filter_index, late=LATE in call.options)
 
     def _reserve(self, kind: str, argument: Argument | None, sign: Sign, type_: Any, count: int = -1) -> int:
         word = self._width
@@ -391,6 +391,8 @@ class AggregateProgram:
                 words += [word, self.input[int(number)].name]
             elif word == "distinct" and not number.endswith(".0"):
                 words.append(number.partition(".")[2])
+            elif word == "late":
+                words.append("after_restore")
         return "_".join(words)
 
     # -- running

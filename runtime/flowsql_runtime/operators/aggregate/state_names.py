@@ -85,4 +85,6 @@ class ProgramNames:
         if sign.group is not None:
             chosen = self._groups[sign.group][2][sign.place]
             parts.append(self._distinct(sign.group) + ("" if chosen is None else f" FILTER {self._columns[chosen]}"))
+        if sign.late:
+            parts.append("it came after a restore")
         return f" WHERE {' AND '.join(parts)}" if parts else ""
