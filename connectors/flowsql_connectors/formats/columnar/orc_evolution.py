@@ -18,7 +18,16 @@ from flowsql_connectors.formats.text_output import stripped_plain_texts, timesta
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.arrow import compute as pc
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import CharacterType, CharType, DecimalType, LogicalType, VarCharType
+from flowsql_core.types.logical import (
+    BooleanType,
+    CharacterType,
+    CharType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LogicalType,
+    VarCharType,
+)
 
 
 def evolved(array: Any, type_: LogicalType) -> Any:
@@ -31,6 +40,15 @@ def evolved(array: Any, type_: LogicalType) -> Any:
         return _cut(_texts(array), type_)
     if isinstance(type_, DecimalType) and array.type != to_arrow(type_):
         return _decimals(array, type_)
+    stored = array.type
+    if isinstance(type_, DoubleType) and (pa.types.is_float32(stored) or pa.types.is_decimal(stored)):
+        # By its text: 0.1 as FLOAT is 0.1, and Arrow's cast of decimals is not the nearest double.
+        texts = float_texts(array) if pa.types.is_float32(stored) else pc.cast(array, pa.string())
+        return pc.cast(texts, pa.float64())
+    if isinstance(type_, BooleanType):
+        return _truth(array)
+    if isinstance(type_, IntegerType) and pa.types.is_temporal(stored):
+        raise pa.ArrowNotImplementedError("a date is no number")
     return cast_cutting_times(array, to_arrow(type_))
 
 
@@ -49,6 +67,16 @@ def _texts(array: Any) -> Any:
     if pa.types.is_integer(stored) or pa.types.is_date(stored):
         return pc.cast(array, pa.string())
     raise pa.ArrowNotImplementedError("it has no text")
+
+
+def _truth(array: Any) -> Any:
+    """Whether a number is another one than 0 without its fraction."""
+    stored = array.type
+    if pa.types.is_floating(stored):
+        array = pc.cast(pc.trunc(array), pa.int64())
+    elif not (pa.types.is_integer(stored) or pa.types.is_boolean(stored)):
+        raise pa.ArrowNotImplementedError("it is no truth value")
+    return pc.cast(array, pa.bool_())
 
 
 def _cut(texts: Any, type_: CharacterType) -> Any:
