@@ -112,3 +112,12 @@ def test_times_that_arrow_cannot_hold_are_errors(tmp_path: Path) -> None:
     insert(table, [[datetime.datetime(9999, 12, 31)]])
     with pytest.raises(FlowSqlError, match="out of range for nanosecond resolution"):
         scan(table)
+
+
+def test_moments_that_java_cannot_read_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = files_table("a ROW<t TIMESTAMP(3)>", tmp_path, "orc")
+    insert(table, [[{"t": datetime.datetime(1969, 12, 31, 23, 59, 59)}], [{"t": NOON}], [None]])
+    assert "before 1970" not in caplog.text
+    insert(table, [[{"t": datetime.datetime(1969, 12, 31, 23, 59, 59, 500_000)}]])
+    assert caplog.text.count("before 1970") == 1
+    assert [["1969-12-31 23:59:59.500"]] in scan(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,9 @@ from flowsql_core.types.logical import Schema
 if TYPE_CHECKING:
     from flowsql_connectors.formats.columnar.orc import OrcFormat
 
+logger = logging.getLogger(__name__)
+
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 #: Rows are handed to the writer when they have so many bytes in memory.
 _BUFFERED_BYTES: Final = 8 * 1024 * 1024
 #: Rows that are merged at once.
@@ -33,13 +37,27 @@ class OrcEncoder(FileEncoder):
         self.format = format_
         self._columns = columns
         self.schema = arrow_schema(columns)
+        self._warned = False
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The batch with the file's names."""
         arrays = [
-            pc.cast(named_as(array, field.type), field.type) for array, field in zip(columns, self.schema, strict=True)
+            pc.cast(named_as(array, field.type, self._looked_at), field.type)
+            for array, field in zip(columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _looked_at(self, array: Any, target: Any) -> Any:
+        """The array; say once that Java cannot read some of its moments."""
+        if pa.types.is_timestamp(array.type) and not self._warned:
+            values = np.asarray(array.cast(pa.int64()).fill_null(0))
+            if bool(((values < 0) & (values % _PER_SECOND[array.type.unit] != 0)).any()):
+                self._warned = True
+                logger.warning(
+                    "A moment before 1970 with a fraction of a second is written to orc: readers in Java (Flink, Spark)"
+                    " fail on the column. Parquet has no such limit."
+                )
+        return array
 
     def open_part(self, stream: PartStream) -> PartEncoder:
         """A part file."""
