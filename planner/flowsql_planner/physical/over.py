@@ -202,7 +202,8 @@ class OverCalls:
         if name == "SUM":
             return self._sum(args[0], distinct, call.type, span)
         if name == "AVG":
-            total = self._sum(args[0], distinct, call.type, span)
+            summed = resolve_aggregate("SUM", (args[0].type,), distinct, span).result_type
+            total = self._sum(args[0], distinct, summed.as_nullable(call.type.nullable), span)
             return _as(resolve_call("/", (total, self._count(args[0], distinct, span)), (), span), call.type)
         if name in _DEVIATIONS:
             return self._deviation(name, args[0], distinct, call.type, span)

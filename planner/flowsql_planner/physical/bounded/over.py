@@ -128,14 +128,12 @@ def _in_python(calls: Sequence[OverCall]) -> bool:
 
 def _check(call: OverCall) -> None:
     if call.function in ("LAG", "LEAD", "NTILE"):
-        constants = call.args if call.function == "NTILE" else call.args[1:]
-        if any(isinstance(arg, InputRef) for arg in constants):
-            if call.function == "NTILE" or isinstance(constants[0], Literal):
-                raise NotSupportedYetError(
-                    f"{call.function} with a default that is no constant in batch mode", call.span
-                )
+        offset = call.args[0] if call.function == "NTILE" else call.args[1] if len(call.args) > 1 else None
+        if isinstance(offset, InputRef):
+            if call.function == "NTILE":
+                raise NotSupportedYetError("NTILE of a number that is no constant in batch mode", call.span)
             message = f"The number of rows of {call.function} must be a constant in batch mode."
-            raise PlanError("lag-offset", message, constants[0].span or call.span)
+            raise PlanError("lag-offset", message, offset.span or call.span)
 
 
 def _frame(call: OverCall, before: OverCall | None) -> OverFrame | None:

@@ -40,7 +40,8 @@ def percentiles(
     if known is not None:
         counted = [column.filter(make_array(known, None, pa.bool_())) for column in counted]
         owners = owners[known]
-    values, _ = values_and_validity(pc.cast(counted[0], pa.float64()))
+    # As Java's doubleValue: whole numbers beyond 2^53 are rounded.
+    values, _ = values_and_validity(pc.cast(counted[0], pa.float64(), safe=False))
     order = np.lexsort((values, owners))
     values, owners = values[order], owners[order]
     weights = np.ones(len(values), dtype=np.int64)

@@ -11,7 +11,7 @@ from flowsql_core.expr import AggregateCall, InputRef, Literal
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import Column, without_attribute
+from flowsql_core.types.logical import Column, LogicalType, without_attribute
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 
 #: Functions that number the rows of a window that starts at the first row: they count them.
@@ -20,14 +20,16 @@ _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
 @record
 class Lag:
-    """LAG: its place among the calls, the column, how many rows back, and what stands where there is no such row.
+    """LAG: its place among the calls, the column or constant, how many rows back, and what is there without such a row.
 
+    ``type``: of the result. Where that is NOT NULL, NULLs of the column become what Flink makes of them.
     ``offset``: a constant, or ``by``, the column of the row itself that has it. ``otherwise``: a constant, or the
     column of the row itself that has it; None for NULL.
     """
 
     place: int
-    column: int
+    column: int | Literal
+    type: LogicalType
     offset: int
     by: int | None
     otherwise: Literal | int | None
@@ -80,7 +82,9 @@ class OverCalls:
         if len(call.args) > 2:
             index = call.args[2].index
             otherwise = index if index < len(self.columns) else self._constant(call.args[2])
-        return Lag(place, call.args[0].index, offset, by, otherwise)
+        first = call.args[0].index
+        column = first if first < len(self.columns) else self._constant(call.args[0])
+        return Lag(place, column, call.type, offset, by, otherwise)
 
     def _constant(self, arg: InputRef) -> Literal:
         return self.constants[arg.index - len(self.columns)]

@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.eval.literal import literal_array
+from flowsql_compute.eval.not_null import without_nulls
 from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import taken
 from flowsql_core.errors import ExecutionError
+from flowsql_core.expr import Literal
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_runtime.kernels.accumulate import RESTART
 from flowsql_runtime.kernels.over import frames as kernels
@@ -195,7 +197,11 @@ class OverFrames(HeldFrames):
                 in_batch, loaded + keys.by_key[np.where(in_batch, own, 0)], starts[numbers] + np.maximum(place, 0)
             )
             otherwise = taken(columns[lag.otherwise], answers) if isinstance(lag.otherwise, int) else lag.otherwise
-            results[lag.place] = _or_else(pool[lag.column], there, found, otherwise)
+            if isinstance(lag.column, Literal):
+                values = _or_else(literal_array(lag.column, 1), np.zeros_like(there), found, otherwise)
+            else:
+                values = _or_else(pool[lag.column], there, found, otherwise)
+            results[lag.place] = values if lag.type.nullable else without_nulls(values, lag.type)
         gone = np.clip(held + keys.counts - kept, 0, held).astype(np.int32)
         self._held.drop_first(keys.slots, gone)
         staying = keys.ranks >= (keys.counts - kept)[keys.numbers]
@@ -204,7 +210,11 @@ class OverFrames(HeldFrames):
     def _lag_nothing(self, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
         """LAG by 0 rows is the row itself."""
         for lag in self.calls.lags:
-            results[lag.place] = taken(columns[lag.column], answers)
+            if isinstance(lag.column, Literal):
+                values = literal_array(lag.column, len(answers))
+            else:
+                values = taken(columns[lag.column], answers)
+            results[lag.place] = values if lag.type.nullable else without_nulls(values, lag.type)
 
 
 #: More than any number of rows beside an offset: what sets keys apart in one running minimum.

@@ -35,6 +35,10 @@ def _grow(owner: object, name: str, needed: int) -> None:
     row = array.dtype.itemsize
     for width in array.shape[1:]:
         row *= width
+    if not row:
+        # Rows without columns: how many there are is all that counts.
+        setattr(owner, name, np.zeros((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype))
+        return
     wanted = max(needed, 2 * len(array)) * row
     if wanted < _MAPPED_FROM:
         wider = np.zeros((wanted // row, *array.shape[1:]), array.dtype)

@@ -138,8 +138,11 @@ class LargePartition:
                     results[place] = place_values(call, frame_, partitions, here, self._spec)
                 elif call.function in OFFSETS:
                     away = distance_of(call, self._spec)
-                    first = min(max(int(here[0]) + away, 0), pieces.num_rows - 1)
-                    last = min(max(int(here[-1]) + away + 1, first + 1), pieces.num_rows)
+                    # The rows themselves are read, too, where the default is a column of theirs.
+                    own = len(call.args) > 2 and call.args[2].index < len(self._spec.input)
+                    ahead, back = (max(away, 0), min(away, 0)) if own else (away, away)
+                    first = min(max(int(here[0]) + back, 0), pieces.num_rows - 1)
+                    last = min(max(int(here[-1]) + ahead + 1, first + 1), pieces.num_rows)
                     seen = pieces.rows(first, last)
                     results[place] = offset_values(call, seen.columns, partitions, here, first, self._spec)
             added = [results[place] for place in range(len(self._spec.calls))]

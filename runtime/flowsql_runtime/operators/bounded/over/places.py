@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.literal import literal_array
+from flowsql_compute.eval.not_null import without_nulls
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef, Literal
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_core.types.arrow import to_arrow
@@ -90,15 +90,14 @@ def offset_values(
     if found.type != type_:
         found = pc.cast(found, type_)
     if len(call.args) > 2:
-        otherwise = _constant(call.args[2], spec)
-        if otherwise.value is not None:
-            found = pc.if_else(pa.array(there), found, literal_array(otherwise, len(there)).cast(type_))
-    if not call.type.nullable and found.null_count:
-        # As in Flink: a default that is NOT NULL makes the column so, and NULLs of numbers are shown as -1.
-        if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-            raise NotSupportedYetError(f"{call.function} of a NULL of {call.type} with a default that is NOT NULL")
-        found = pc.fill_null(found, pa.scalar(-1, type_))
-    return found
+        default = call.args[2].index
+        if default < len(spec.input):
+            own = pc.take(columns[default], pa.array(here - base), boundscheck=False)
+        else:
+            own = literal_array(_constant(call.args[2], spec), len(there))
+        found = pc.if_else(pa.array(there), found, own.cast(type_))
+    # A default that is NOT NULL makes the column so, whatever its values are.
+    return found if call.type.nullable else without_nulls(found, call.type)
 
 
 def _constant(arg: InputRef, spec: BoundedOverSpec) -> Literal:
