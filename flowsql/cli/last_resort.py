@@ -66,6 +66,7 @@ def end_soon(code: int) -> None:
         with contextlib.suppress(Exception):
             sys.stderr.write("flowsql: the job did not stop in time; the process ends\n")
             sys.stderr.flush()
+        _kill_children(os.getpid())
         os._exit(code)
 
     threading.Thread(target=end, name="last-resort", daemon=True).start()
@@ -95,6 +96,21 @@ def _tell(deadline: float) -> None:
             os.write(_pipe, _DEADLINE + _SECONDS.pack(deadline))
 
 
+def _kill_children(parent: int) -> None:
+    """End the processes that a process started: a worker that is stuck in C would outlive it.
+
+    Where the system does not list them, they are left to notice it.
+    """
+    spared = os.getpid()
+    with contextlib.suppress(OSError, ValueError):
+        for task in os.listdir(f"/proc/{parent}/task"):
+            with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as children:
+                for child in map(int, children.read().split()):
+                    if child != spared:
+                        with contextlib.suppress(OSError):
+                            os.kill(child, signal.SIGKILL)
+
+
 # The child
 
 
@@ -122,6 +138,7 @@ def _wait(pipe: int, parent: int) -> None:
         left = max(0.0, min(ends) - time.monotonic()) if ends else None
         if not select.select([pipe], [], [], left)[0]:
             if os.getppid() == parent:
+                _kill_children(parent)
                 os.kill(parent, signal.SIGKILL)
             return
         found = os.read(pipe, 4096)

@@ -74,6 +74,27 @@ def test_sigterm_ends_what_never_comes_back(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.nightly
+def test_workers_end_with_their_job(tmp_path: Path) -> None:
+    script = "SET 'python.execution-mode' = 'process'; SET 'parallelism.default' = '2';" + SCRIPT.format(name="stuck")
+    job = started(tmp_path, script)
+    try:
+        wait_for(job, "inside")
+        tasks = Path(f"/proc/{job.pid}/task").glob("*/children")
+        children = [Path(f"/proc/{child}") for task in tasks for child in task.read_text().split()]
+        assert len(children) > 1
+        job.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        job.wait(30)
+        assert time.monotonic() - began < 10
+        while any(child.exists() for child in children):
+            assert time.monotonic() - began < 12
+            time.sleep(0.05)
+    finally:
+        job.kill()
+        job.communicate()
+
+
+@pytest.mark.nightly
 def test_a_timeout_ends_it_too(tmp_path: Path) -> None:
     job = started(tmp_path, SCRIPT.format(name="stuck"), "--timeout", "1")
     try:

@@ -88,7 +88,7 @@ def like_rows(offsets, data, of_row, ends, tokens, fits):
                 star = token
                 tried = place
                 token += 1
-            elif token < last and (tokens[token] == -2 or tokens[token] == code):
+            elif token < last and (tokens[token] == code or (tokens[token] == -2 and not ends_line(code))):
                 token += 1
                 place += size
             elif star >= 0:
@@ -104,6 +104,12 @@ def like_rows(offsets, data, of_row, ends, tokens, fits):
                 token += 1
             fit = token == last
         fits[row] = fit
+
+
+@device
+def ends_line(code):
+    """Whether a code point ends a line, which ``_`` does not stand for."""
+    return code == 10 or code == 13 or code == 0x85 or code == 0x2028 or code == 0x2029
 
 
 @device

@@ -63,7 +63,7 @@ def _check_like(args: Sequence[Expr], span: Span | None) -> None:
 @scalar("LIKE(STRING, STRING) -> BOOLEAN", "LIKE(STRING, STRING, STRING) -> BOOLEAN", check=_check_like,
         spark=None)  # fmt: skip
 def like(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
-    """Whether the whole text fits a pattern of ``%`` (any characters) and ``_`` (one character)."""
+    """Whether the whole text fits a pattern of ``%`` (any characters) and ``_`` (one character, no end of a line)."""
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):
         if not pattern.is_valid or (escape is not None and not escape.is_valid) or _is_null(text, call.n):
             return pa.nulls(call.n, pa.bool_())
@@ -162,8 +162,12 @@ def _like_by_kernel(text: pa.Array, of_row: Any, patterns: Sequence[tuple[Any, .
 _MOST_RE2_TOKENS = 1000
 
 
+#: As in Flink ``_`` stands for no end of a line, ``%`` for any characters.
+_NO_LINE_END = r"[^\n\r\x{85}\x{2028}\x{2029}]"
+
+
 def _regex_of(tokens: tuple[Any, ...]) -> str:
-    parts = [".*" if token is _ANY else "." if token is _ONE else _quoted(token) for token in tokens]
+    parts = [".*" if token is _ANY else _NO_LINE_END if token is _ONE else _quoted(token) for token in tokens]
     return f"(?s)^{''.join(parts)}$"
 
 
