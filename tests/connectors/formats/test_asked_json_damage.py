@@ -16,9 +16,11 @@ import pytest
 from flowsql_connectors.formats.format import DecodeContext, FileView, Messages, Range
 from flowsql_connectors.formats.jackson.tokens import JsonTokens, Token
 from flowsql_connectors.formats.json import JsonFormat
+from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.formats.text_values import TextDialect
+from flowsql_connectors.options import OptionValues
 from flowsql_core.errors import ExecutionError
-from tests.connectors.tables import columns_of
+from tests.connectors.tables import columns_of, files_table, scan
 
 ASKED = json.loads(Path(__file__).with_name("asked_json_damage.json").read_text(encoding="utf-8"))
 LINES = [line.encode("latin-1") for line in ASKED["lines"]]
@@ -106,3 +108,36 @@ def test_a_line_feed_inside_of_a_text_of_a_message() -> None:
     assert list(zip(*(array.to_pylist() for array in found.arrays), strict=True)) == [
         ("x\ny", 1), ("z", 2), ('"\n\\', 3), ("w", 4),
     ]  # fmt: skip
+
+
+def test_changes_are_read_as_whole_objects(tmp_path: Path) -> None:
+    """As Flink answered: of a field given twice the last one counts, and a text that cannot be read loses its line."""
+    deep = "[" * 700 + "]" * 700
+
+    def event(text: bytes) -> bytes:
+        return b'{"before":null,"after":{"i":1,"s":%b},"op":"c"}' % text
+
+    lines = [
+        event(b'"x\ty"'), event(rb'"\ud83d"'), event(b'"caf\xe9"'), event(rb'"\u12"'), event(deep.encode()),
+        b"\xef\xbb\xbf" + event(b'"bom"'), b'{"z":%b,"before":null,"after":{"i":9,"s":"q"},"op":"c"}' % deep.encode(),
+        b'{"before":null,"after":{"i":1,"i":2,"s":"d"},"op":"c","op":"c"}',
+    ]  # fmt: skip
+    (tmp_path / "x").write_bytes(b"\n".join(lines) + b"\n")
+    table = files_table("i INT, s STRING", tmp_path, "debezium-json", debezium_json__ignore_parse_errors="true")
+    assert scan(table) == [[1, "x\ty"], [1, "?"], [1, deep], [1, "bom"], [9, "q"], [2, "d"]]
+
+
+def test_messages_of_csv_have_fractions_without_zeros_at_their_end() -> None:
+    """As Flink writes them, by Arrow and by kernels."""
+    moments = pa.array([0, 100, 120, 123, 1_000, None], pa.timestamp("ms"))
+    table = files_table("t TIMESTAMP(3), z TIMESTAMP_LTZ(3)", "x", "csv")
+    format_ = format_factory("csv").create(OptionValues({}), table)
+    expected = ["00", "00.1", "00.12", "00.123", "01"]
+    lines = [f'"1970-01-01 00:00:{text}","1970-01-01 00:00:{text}Z"' for text in expected] + [","]
+    for times in (1, 20_000):
+        encoder = format_.message_encoder(table.columns)
+        plain = pa.concat_arrays([moments] * times)
+        columns = (plain, plain.cast(pa.timestamp("ms", "UTC")))
+        made = encoder.encode(columns, len(columns[0]))
+        assert [value.decode() for value in made[:6].to_pylist()] == lines
+        assert made[-6:].equals(made[:6])
