@@ -9,6 +9,10 @@ compares them; NULL: zero words, an empty string); ROW: its fields; ARRAY, MAP a
 flattened column 64 * j + i: first words 1, 2 .. of keys of more than 64 flattened columns, in every row; then word 0,
 only in rows where it is not 0. The hash is XXH64 with seed 0 over these bytes.
 
+The zeros have one hash, so that they meet in one subtask, but they are two keys (``KeyIdentity``): the words of a key
+column, by which state finds a key, hold the bits of FLOAT and DOUBLE. :func:`by_value` makes one key of them for
+operators that compare values.
+
 Source: Flink, ``KeyGroupRangeAssignment`` (rules for key groups, operator indexes and the default maximum).
 """
 
@@ -21,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.eval.columns import floating_bits, validity, values_and_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import PyObjectColumn
 from flowsql_core.record import record
@@ -38,15 +42,19 @@ Bools = npt.NDArray[np.bool_]
 #: Columns whose NULL bits stand in one word.
 MASK_BITS: Final = 64
 
-_NAN_BITS: Final = np.uint64(0x7FF8000000000000)
+_MINUS_ZERO_BITS: Final = np.int64(-(2**63))
 
 
 @record
 class FixedColumn:
-    """A key column as words: ``words`` (n,) int64 each, 0 at NULL; ``valid`` (n,) or None without NULLs."""
+    """A key column as words: ``words`` (n,) int64 each, 0 at NULL; ``valid`` (n,) or None without NULLs.
+
+    ``floating``: the words are bits of doubles.
+    """
 
     words: tuple[Int64s, ...]
     valid: Bools | None
+    floating: bool = False
 
 
 @record
@@ -102,18 +110,44 @@ def fixed_column(array: Any) -> FixedColumn:
     if values.ndim == 2:
         words = (values[:, 0].copy(), values[:, 1].copy())
     elif pa.types.is_floating(type_):
-        # Adding 0.0 turns -0.0 into 0.0.
-        doubles = values.astype(np.float64) + 0.0
-        bits = doubles.view(np.uint64)
-        bits[np.isnan(doubles)] = _NAN_BITS
-        words = (bits.view(np.int64),)
+        words = (floating_bits(values),)
     elif pa.types.is_decimal(type_):
         words = (values.copy(),)
     else:
         words = (values.astype(np.int64, copy=False),)
     if valid is not None:
         words = tuple(np.where(valid, word, np.int64(0)) for word in words)
-    return FixedColumn(words, valid)
+    return FixedColumn(words, valid, pa.types.is_floating(type_))
+
+
+def has_floating(type_: Any) -> bool:
+    """True if values of an Arrow type are FLOAT or DOUBLE or hold such values."""
+    if pa.types.is_floating(type_):
+        return True
+    return pa.types.is_nested(type_) and any(has_floating(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def by_value(array: Any) -> Any:
+    """Return a key column with 0.0 in place of -0.0: keys of operators that compare values (``KeyIdentity.VALUE``).
+
+    NaN stays, and is one key: what such an operator does with it is its own matter. Values inside of ARRAYs, MAPs and
+    ROWs count too.
+    """
+    type_ = array.type
+    if not has_floating(type_):
+        return array
+    if pa.types.is_floating(type_):
+        return pc.add(array, pa.scalar(0.0, type_))
+    if pa.types.is_struct(type_):
+        children = [by_value(array.field(i)) for i in range(type_.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=array.is_null())
+    if pa.types.is_map(type_):
+        entries = pa.struct([type_.key_field, type_.item_field])
+        values = pa.StructArray.from_arrays([by_value(array.keys), by_value(array.items)], fields=list(entries))
+    else:
+        values = by_value(array.values)
+    # The values are those of the whole array, of which this one may be a part.
+    return pa.Array.from_buffers(type_, len(array), array.buffers()[:2], offset=array.offset, children=[values])
 
 
 def bytes_column(array: Any) -> BytesColumn:
@@ -167,7 +201,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
                 run = []
             pieces.append(part)
         else:
-            run.extend(_canonical_decimal(part, type_) if pa.types.is_decimal(type_) else part.words)
+            run.extend(_hashed_words(part, type_))
     run.extend(further_masks)
     if run or not pieces:
         pieces.append(_interleave(run, n))
@@ -238,6 +272,13 @@ def _interleave(words: list[Int64s], n: int) -> UInt64s:
     for index, word in enumerate(words):
         joined[:, index] = word.view(np.uint64)
     return joined
+
+
+def _hashed_words(part: FixedColumn, type_: Any) -> Sequence[Int64s]:
+    if part.floating:
+        words = part.words[0]
+        return [np.where(words == _MINUS_ZERO_BITS, np.int64(0), words)]
+    return _canonical_decimal(part, type_) if pa.types.is_decimal(type_) else part.words
 
 
 def _canonical_decimal(part: FixedColumn, type_: Any) -> list[Int64s]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.graph.key_identity import KeyIdentity
 from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.graph.specs import JoinKind, OperatorSpec
 from flowsql_core.record import record
@@ -113,7 +114,8 @@ class PandasAggregateSpec(OperatorSpec):
 class BoundedJoinSpec(OperatorSpec):
     """Join of two inputs of which one (``build_left``: the left one) is taken whole before the other one meets it.
 
-    ``condition`` and ``null_safe`` as of :class:`~flowsql_core.graph.specs.JoinSpec`.
+    ``condition`` and ``null_safe`` as of :class:`~flowsql_core.graph.specs.JoinSpec`, but for keys compared by VALUE
+    ``condition`` is the whole one, keys included: pairs whose keys only look alike are dropped by it.
     """
 
     kind: JoinKind
@@ -125,6 +127,7 @@ class BoundedJoinSpec(OperatorSpec):
     right: Schema
     output: Schema
     build_left: bool
+    identity: KeyIdentity = KeyIdentity.BITS
 
 
 @record
@@ -139,6 +142,7 @@ class SortMergeJoinSpec(OperatorSpec):
     left: Schema
     right: Schema
     output: Schema
+    identity: KeyIdentity = KeyIdentity.BITS
 
 
 @record

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from flowsql_core.expr import Expr, InputRef
+from flowsql_core.expr import Call, Expr, InputRef, conjuncts, input_refs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, expressions
 from flowsql_planner.optimize.determinism import is_deterministic
 from flowsql_planner.spark.around_spark import is_local_expr
 
 #: A column: the number of an input, and its place there.
 Place = tuple[int, int]
+
+
+#: Hints that ask for a hash join.
+_BY_HASH: Final = frozenset({"BROADCAST", "SHUFFLE_HASH"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +74,19 @@ def _parts(rel: Rel, has_form: Callable[[Expr], bool]) -> InnerJoins:
 
 
 def _is_plain(rel: Rel, has_form: Callable[[Expr], bool]) -> bool:
+    if isinstance(rel, Join) and by_hash_of_floats(rel):
+        return False
     return all(is_local_expr(expr) and is_deterministic(expr) and has_form(expr) for expr in expressions(rel))
+
+
+def by_hash_of_floats(rel: Join) -> bool:
+    """True if a hint asks for a hash join by keys of FLOAT or DOUBLE: Flink compares bits there, Spark values."""
+    if not any(key.partition(".")[0] in _BY_HASH for key, _ in rel.hints) or rel.condition is None:
+        return False
+    return any(_is_floating_key(part) for part in conjuncts(rel.condition))
+
+
+def _is_floating_key(part: Expr) -> bool:
+    if not isinstance(part, Call) or part.function not in ("=", "IS NOT DISTINCT FROM"):
+        return False
+    return all(isinstance(arg.type, t.ApproximateType) and input_refs(arg) for arg in part.args)

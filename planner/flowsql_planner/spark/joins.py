@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.specs import JoinKind
 from flowsql_planner.logical.internal_calls import query_calls
@@ -13,7 +14,7 @@ from flowsql_planner.logical.nodes import Filter, Join, Rel
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.around_spark import lift_join_expressions, split_condition
 from flowsql_planner.spark.expression import SparkExpressions
-from flowsql_planner.spark.inner_joins import InnerJoins, Place, inner_joins
+from flowsql_planner.spark.inner_joins import InnerJoins, Place, by_hash_of_floats, inner_joins
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
 
@@ -51,8 +52,11 @@ def join_query(relations: Relations, rel: Join, outer: tuple[SqlNode, ...]) -> S
     """The query of a join.
 
     Raises:
-        NotSupportedYetError: a condition that reads both sides and has no exact form, of an outer join.
+        NotSupportedYetError: a condition that reads both sides and has no exact form, of an outer join; keys that Spark
+            compares in another way.
     """
+    if by_hash_of_floats(rel):
+        raise NotSupportedYetError("a hash join by keys of FLOAT or DOUBLE on Spark", rel.span)
     lifted = lift_join_expressions(rel, relations.has_form)
     if lifted is not None:
         return relations.relation(lifted, outer)

@@ -5,7 +5,7 @@ Nothing else on a SQL path turns columns into NumPy: ``to_numpy`` makes floats o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -174,3 +174,14 @@ def _words(values: Values) -> Values:
     words[:, 0] = values
     np.right_shift(words[:, 0], 63, out=words[:, 1])
     return words
+
+
+#: The bits of the NaN that all NaNs are taken for.
+_NAN_BITS: Final = np.int64(0x7FF8000000000000)
+
+
+def floating_bits(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.int64]:
+    """Return FLOAT or DOUBLE values (n,) as the bits of doubles, int64 (n,): -0.0 is not 0.0, and NaN is one value."""
+    bits: npt.NDArray[np.int64] = np.ascontiguousarray(values, np.float64).view(np.int64)
+    nan = np.isnan(values)
+    return np.where(nan, _NAN_BITS, bits) if nan.any() else bits

@@ -386,7 +386,9 @@ def _call_runner(
 
     def evaluate(args: Sequence[Datum], n: int, constant: bool = False) -> Datum:
         if passes_call:
-            return kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory, constant), *args)
+            return kernel(
+                Invocation(n, context, arg_types, expr.type, expr.options, memory, constant, expr.args), *args
+            )
         return kernel(*args)
 
     def run(frame: _Frame) -> Datum:

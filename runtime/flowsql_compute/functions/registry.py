@@ -61,7 +61,7 @@ class Invocation:
     """What a kernel knows beside its arguments.
 
     ``n`` rows to make; argument and result types; options of the call (``unit``, ``side``). ``constant``: the arguments
-    are constants, the first of which came as a column of one row.
+    are constants, the first of which came as a column of one row. ``args``: the arguments as they are written.
     """
 
     n: int
@@ -72,6 +72,7 @@ class Invocation:
     #: Kept from batch to batch by the compiled call: a seeded generator.
     memory: dict[str, Any] = field(default_factory=dict)
     constant: bool = False
+    args: tuple[Expr, ...] = ()
 
     def option(self, name: str, default: Any = None) -> Any:
         """One option by name."""

@@ -24,7 +24,7 @@ from flowsql_planner.bind.expression.scope import Namespace, Scope, scope_of
 from flowsql_planner.bind.output_names import column_alias, unnamed
 from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, relation_names
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
-from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins
+from flowsql_planner.bind.query.join_hints import named_joins
 from flowsql_planner.bind.query.lookup_hints import lookup_hints
 from flowsql_planner.bind.query.multi_join_hints import multi_join_names
 from flowsql_planner.bind.query.select_hints import checked_hints, items
@@ -159,8 +159,6 @@ def _bind_select(
         both_sides = Scope(source.scope.namespaces)
         condition = ExpressionBinder(env.context, both_sides, "WHERE", nested=env).condition(node.where)
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
-    if not env.context.streaming and node.hints:
-        check_join_hints(source.rel, node.hints)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
     binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env, windows=windows)
     try:

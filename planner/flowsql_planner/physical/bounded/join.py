@@ -67,6 +67,7 @@ def plan_bounded_join(rel: Join, left: Physical, right: Physical, context: PlanC
         algorithm=algorithm,
         build_left=build_left,
         broadcast=broadcast,
+        hash_demanded=hint is not None or BatchOperator.NESTED_LOOP_JOIN in disabled,
         span=rel.span,
     )
 

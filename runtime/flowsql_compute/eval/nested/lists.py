@@ -5,13 +5,22 @@ Every function here works on the offsets and the flat values of a column; none l
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import Bools, pack_validity, spread, string_buffers, validity, values_and_validity
+from flowsql_compute.eval.columns import (
+    Bools,
+    floating_bits,
+    pack_validity,
+    spread,
+    string_buffers,
+    validity,
+    values_and_validity,
+)
 from flowsql_compute.eval.text.columns import KERNEL_ROWS
 from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.arrow import compute as pc
@@ -145,25 +154,37 @@ def both_valid(*masks: Bools | None) -> Bools | None:
 # Elements as integers
 
 
-def element_codes(array: pa.Array) -> Int64s:
+class Equality(enum.Enum):
+    """When two FLOATs or DOUBLEs, also as fields of rows, are one element.
+
+    VALUE: as SQL's ``=`` has it: -0.0 is 0.0, no NaN equals another. HASHED: their hashes are equal, too: the zeros are
+    two. STORED: their bits are equal: the zeros are two, NaN is one. Inside of arrays and maps that are elements only
+    the bits count.
+    """
+
+    VALUE = 1
+    HASHED = 2
+    STORED = 3
+
+
+def element_codes(array: pa.Array, equality: Equality = Equality.VALUE) -> Int64s:
     """Integers that are equal exactly where the values are, (n,); :data:`NULL_CODE` at NULL, others are not negative.
 
-    Equality is SQL's on FLOAT and DOUBLE: -0.0 is 0.0, no NaN equals another. Nested values are equal by their parts, a
-    NULL part equals a NULL part; the order of a map's entries does not count.
+    Nested values are equal by their parts, a NULL part equals a NULL part; the order of a map's entries does not count.
     """
     type_ = array.type
     if pa.types.is_null(type_):
         return np.full(len(array), NULL_CODE, dtype=np.int64)
     if pa.types.is_struct(type_):
-        columns = [element_codes(pc.struct_field(array, [index])) for index in range(type_.num_fields)]
+        columns = [element_codes(pc.struct_field(array, [index]), equality) for index in range(type_.num_fields)]
         codes = _row_codes(columns, len(array))
     elif pa.types.is_map(type_):
         codes = _map_codes(array)
     elif pa.types.is_list(type_):
         rows, values = packed(array)
-        codes = _list_codes(rows, element_codes(values))
+        codes = _list_codes(rows, element_codes(values, Equality.STORED))
     elif pa.types.is_floating(type_):
-        return _float_codes(array)
+        return _float_codes(array, equality)
     elif _is_counted(type_) and (near := _near_codes(array)) is not None:
         codes = near
     else:
@@ -187,13 +208,13 @@ def _near_codes(array: pa.Array) -> Int64s | None:
     return values.astype(np.int64) - low if high - low < 2**31 else None
 
 
-def _float_codes(array: pa.Array) -> Int64s:
+def _float_codes(array: pa.Array, equality: Equality) -> Int64s:
     values, valid = values_and_validity(array)
-    wide = values.astype(np.float64) + 0.0
-    codes = _codes_of(wide.view(np.int64))
-    strange = np.flatnonzero(np.isnan(wide))
-    # A code of its own for each NaN.
-    codes[strange] = len(codes) + np.arange(len(strange))
+    codes = _codes_of(floating_bits(values + values.dtype.type(0) if equality is Equality.VALUE else values))
+    if equality is not Equality.STORED:
+        strange = np.flatnonzero(np.isnan(values))
+        # A code of its own for each NaN.
+        codes[strange] = len(codes) + np.arange(len(strange))
     return codes if valid is None else np.where(valid, codes, NULL_CODE)
 
 
@@ -226,8 +247,8 @@ def _list_codes(rows: Ranges, codes: Int64s) -> Int64s:
 def _map_codes(array: pa.Array) -> Int64s:
     rows = ranges_of(array)
     places = pa.array(rows.positions())
-    keys = element_codes(pc.take(array.keys, places, boundscheck=False))
-    items = element_codes(pc.take(array.items, places, boundscheck=False))
+    keys = element_codes(pc.take(array.keys, places, boundscheck=False), Equality.STORED)
+    items = element_codes(pc.take(array.items, places, boundscheck=False), Equality.STORED)
     pairs = _row_codes([keys, items], len(keys))
     ordered = pairs[np.lexsort((pairs, rows.owners()))]
     return _list_codes(Ranges(np.cumsum(rows.sizes) - rows.sizes, rows.sizes, None), ordered)
@@ -250,7 +271,9 @@ def first_of_equals(owners: Int64s, codes: Int64s) -> Bools:
     return first
 
 
-def united(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, Int64s, Int64s] | None:
+def united(
+    parts: list[tuple[Ranges, pa.Array]], equality: Equality = Equality.VALUE
+) -> tuple[Ranges, Int64s, Int64s] | None:
     """The different values of each row over several packed lists; a row is NULL where one of them is.
 
     Returns:
@@ -267,7 +290,7 @@ def united(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, Int64s, Int64s
     values = pa.concat_arrays([values for _, values in parts])
     firsts, lasts, counts = (np.empty(size, dtype=np.int64) for size in (len(values), len(values), n))
     if values.null_count or not _is_text(values.type):
-        written = lists.unite_codes(starts, sizes, for_kernel(element_codes(values)), firsts, lasts, counts)
+        written = lists.unite_codes(starts, sizes, for_kernel(element_codes(values, equality)), firsts, lasts, counts)
     else:
         offsets, data = string_buffers(values)
         written = lists.unite_texts(starts, sizes, for_kernel(offsets), for_kernel(data), firsts, lasts, counts)
@@ -281,10 +304,10 @@ def _stacked(parts: list[tuple[Ranges, pa.Array]], valid: Bools | None) -> tuple
     return np.stack([rows.starts + base for (rows, _), base in zip(parts, bases, strict=True)]), sizes
 
 
-def first_places(rows: Ranges, values: pa.Array) -> Int64s:
+def first_places(rows: Ranges, values: pa.Array, equality: Equality = Equality.VALUE) -> Int64s:
     """For each value of packed rows, the place of the first one in its row that equals it; NULL equals NULL."""
     if not _are_short(len(values), rows) or values.null_count or not _is_text(values.type):
-        return first_places_of_codes(rows, element_codes(values))
+        return first_places_of_codes(rows, element_codes(values, equality))
     from flowsql_compute.kernels.lists import first_equal_texts
 
     offsets, data = string_buffers(values)
@@ -404,7 +427,7 @@ def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType)
     if keys.null_count:
         # Arrow has no such maps; making one would end the process.
         raise NotSupportedYetError("a map with a NULL key")
-    made = united([(Ranges(rows.starts, rows.sizes, None), keys)])
+    made = united([(Ranges(rows.starts, rows.sizes, None), keys)], Equality.STORED)
     if made is not None:
         different, first, last = made
         if len(first) < len(keys):
@@ -412,7 +435,7 @@ def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType)
             values = pc.take(values, pa.array(last), boundscheck=False)
         return list_of_entries(keys, values, Ranges(different.starts, different.sizes, rows.valid), type_)
     sizes = rows.sizes
-    firsts = first_places(rows, keys)
+    firsts = first_places(rows, keys, Equality.STORED)
     places = np.arange(len(firsts))
     if not np.array_equal(firsts, places):
         # The last of equal keys stays: it is written last.

@@ -3,7 +3,7 @@
 The bytes of one value are its parts column by column, as in a batch of one row: for each column of k values k bytes
 that say which of them are there; then of a ROW its fields; of a collection k lengths (4 bytes) and the columns of all
 its elements; of text and binary k lengths (4 bytes) and all bytes; of anything else k times 8 (16: DECIMAL of more than
-18 digits) bytes. Equal values, a map's entries in equal order, have equal bytes.
+18 digits) bytes; -0.0 is not 0.0, and NaN is one value. Equal values, a map's entries in equal order, have equal bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import (
     Bools,
+    floating_bits,
     make_array,
     make_strings,
     pack_validity,
@@ -106,7 +107,7 @@ def _words(array: Any, valid: Bools | None) -> Int64s:
     """Fixed-width values as (n, 1 or 2) int64, 0 at NULL."""
     values, _ = values_and_validity(array)
     if pa.types.is_floating(array.type):
-        values = values.astype(np.float64).view(np.int64)
+        values = floating_bits(values)
     words = np.array(values, dtype=np.int64)
     if words.ndim == 1:
         words = words.reshape(-1, 1)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import make_array, validity, values_and_validity
 from flowsql_compute.eval.nested.lists import (
+    Equality,
     Ranges,
     are_among,
     both_valid,
@@ -299,7 +300,7 @@ def array_union(call: Invocation, left: Any, right: Any) -> Any:
 
 def _common_part(call: Invocation, left: Any, right: Any, wanted: bool) -> Any:
     (rows, values), (other, others) = packed(column_of(left, call.n)), packed(column_of(right, call.n))
-    codes = element_codes(pa.concat_arrays([values, others]))
+    codes = element_codes(pa.concat_arrays([values, others]), Equality.HASHED)
     mine, theirs = codes[: len(values)], codes[len(values) :]
     found = are_among(rows, mine, other, theirs)
     kept = (found == wanted) & (first_places_of_codes(rows, mine) == np.arange(len(mine)))

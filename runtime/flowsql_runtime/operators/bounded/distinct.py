@@ -21,7 +21,6 @@ from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS, BoundedOperator
 from flowsql_runtime.operators.bounded.distinct_sets import SeenValues, rows_of_set, value_types
-from flowsql_runtime.operators.bounded.groups import bits_type, key_bits
 from flowsql_runtime.operators.bounded.held_rows import DEEPEST, FAN_OUT, DealtRows
 from flowsql_runtime.state.measured import MeasuredStores
 
@@ -38,8 +37,7 @@ class DistinctGroups:
     def __init__(self, spec: DistinctAggregateSpec) -> None:
         self._spec = spec
         self._stores = MeasuredStores()
-        self._key_types = [to_arrow(spec.input[column].type) for column in spec.grouping]
-        self._index = self._stores.key_index([bits_type(type_) for type_ in self._key_types])
+        self._index = self._stores.key_index([to_arrow(spec.input[column].type) for column in spec.grouping])
         every = [call for call, place in zip(spec.calls, spec.set_of, strict=True) if place < 0]
         self._every = AggregateProgram(every, spec.input, retracts=False)
         self._every.open(self._stores, self._index, "every")
@@ -66,7 +64,7 @@ class DistinctGroups:
 
     def slots_of(self, keys: Sequence[Any], num_rows: int, only_known: bool) -> Int32s:
         """Slot of each row; ``only_known``: -1 for groups that are not there."""
-        encoded = self._index.encode([key_bits(key) for key in keys], num_rows=num_rows)
+        encoded = self._index.encode(keys, num_rows=num_rows)
         return self._index.lookup(encoded) if only_known else self._index.find_or_insert(encoded)[0]
 
     def fold_rows(self, slots: Int32s, columns: Sequence[Any]) -> None:
@@ -98,9 +96,6 @@ class DistinctGroups:
         for first in range(0, self.count, OUTPUT_ROWS):
             slots = np.arange(first, min(first + OUTPUT_ROWS, self.count), dtype=np.int32)
             keys = self._index.columns_at(slots) if self._spec.grouping else []
-            keys = [
-                key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._key_types, strict=True)
-            ]
             yield ChangelogBatch((*keys, *self._values(slots, partial)), len(slots))
 
     def _values(self, slots: Int32s, partial: bool) -> Iterator[Any]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_core.graph.bounded_specs import DistinctAggregateSpec, DistinctRowsSpec, DistinctValues
 from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.operators.bounded.groups import bits_type, key_bits
 from flowsql_runtime.state.scratch import ScratchEntries, scratch_entries
 from flowsql_runtime.state.stores import NO_BYTES, EncodedKeys
 
@@ -33,7 +32,7 @@ class SeenValues:
 
     def clear(self) -> None:
         """Nothing was seen, and memory is free."""
-        self._indexes = [scratch_entries([bits_type(type_) for type_ in own]) for own in self._types]
+        self._indexes = [scratch_entries(own) for own in self._types]
 
     @property
     def nbytes(self) -> int:
@@ -53,7 +52,7 @@ class SeenValues:
         return np.flatnonzero(missing if taken is None else missing & taken)
 
     def _encoded(self, index: ScratchEntries, slots: Int32s, values: Sequence[Any]) -> EncodedKeys:
-        return index.encode([key_bits(column) for column in values], slots.astype(np.int64))
+        return index.encode(values, slots.astype(np.int64))
 
 
 def _skip(taken: Bools | None) -> npt.NDArray[np.uint8]:

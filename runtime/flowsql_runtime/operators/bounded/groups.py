@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, BoundedLocalAggregateSpec, SortAggregateSpec
 from flowsql_core.types.arrow import to_arrow
@@ -29,8 +27,7 @@ class Groups:
         self._merges = not isinstance(spec, BoundedLocalAggregateSpec) and spec.merges
         self._grouping = arriving_keys(spec)
         self._stores = MeasuredStores()
-        self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
-        self._index = self._stores.key_index([bits_type(type_) for type_ in self._types])
+        self._index = self._stores.key_index([to_arrow(spec.input[column].type) for column in spec.grouping])
         self._registers = Registers(spec.calls, spec.input)
         self._program = AggregateProgram(self._registers.calls, self._registers.input, retracts=False)
         self._program.open(self._stores, self._index)
@@ -50,7 +47,7 @@ class Groups:
         self._index.find_or_insert(self._index.encode([], num_rows=1))
 
     def _encoded(self, batch: ChangelogBatch) -> EncodedKeys:
-        columns = [key_bits(batch.columns[column]) for column in self._grouping]
+        columns = [batch.columns[column] for column in self._grouping]
         return self._index.encode(columns, num_rows=batch.num_rows)
 
     def fold(self, batch: ChangelogBatch, only_known: bool) -> ChangelogBatch | None:
@@ -94,7 +91,6 @@ class Groups:
         for first in range(0, self.count, OUTPUT_ROWS):
             slots = np.arange(first, min(first + OUTPUT_ROWS, self.count), dtype=np.int32)
             keys = self._index.columns_at(slots) if self._grouping else []
-            keys = [key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._types, strict=True)]
             yield ChangelogBatch((*keys, *values_at(slots)), len(slots))
 
 
@@ -103,18 +99,3 @@ def arriving_keys(spec: BoundedAggregateSpec | SortAggregateSpec | BoundedLocalA
     if isinstance(spec, BoundedLocalAggregateSpec) or not spec.merges:
         return spec.grouping
     return tuple(range(len(spec.grouping)))
-
-
-def bits_type(type_: Any) -> Any:
-    """The type of a key: FLOAT and DOUBLE are told apart by their bits, as in Flink's batch mode."""
-    if not pa.types.is_floating(type_):
-        return type_
-    return pa.int64() if type_.bit_width == 64 else pa.int32()
-
-
-def key_bits(array: Any) -> Any:
-    """A key column: -0.0 is not 0.0, and NaN is one value."""
-    if not pa.types.is_floating(array.type):
-        return array
-    nan = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
-    return nan.view(bits_type(array.type))

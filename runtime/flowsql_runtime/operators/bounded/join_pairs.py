@@ -34,8 +34,8 @@ class PairingOperator(BoundedOperator[S]):
     def __init__(self, spec: S) -> None:
         super().__init__(spec)
         self.sides = (
-            JoinSide(spec.left_keys, spec.left, spec.null_safe),
-            JoinSide(spec.right_keys, spec.right, spec.null_safe),
+            JoinSide(spec.left_keys, spec.left, spec.null_safe, spec.identity),
+            JoinSide(spec.right_keys, spec.right, spec.null_safe, spec.identity),
         )
 
     def open(self, ctx: OperatorContext) -> None:

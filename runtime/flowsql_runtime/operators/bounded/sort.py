@@ -6,7 +6,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedSortSpec
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS, BoundedOperator
-from flowsql_runtime.operators.bounded.order import Words, sort_words
+from flowsql_runtime.operators.bounded.order import Words, sorter_words
 from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 
 
@@ -26,7 +26,7 @@ class BoundedSortOperator(BoundedOperator[BoundedSortSpec]):
             self._rows.wanted = self.spec.offset + self.spec.fetch
 
     def _words(self, batch: ChangelogBatch) -> Words:
-        return sort_words(batch.columns, self.spec.order)
+        return sorter_words(batch.columns, self.spec.order, limited=self.spec.fetch is not None)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Keep rows; those that others push behind the last place go."""

@@ -50,7 +50,8 @@ class SortMergeJoinOperator(PairingOperator[SortMergeJoinSpec]):
         self._sorted = [SortedRows(ctx.memory, half, lambda: self.space, partial(self._words, side)) for side in (0, 1)]
 
     def _words(self, side: int, batch: ChangelogBatch) -> Words:
-        return sort_words(batch.columns, tuple((key, False, True) for key in self.sides[side].keys))
+        keys = self.sides[side].key_columns(batch.columns)
+        return sort_words(keys, tuple((place, False, True) for place in range(len(keys))))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Keep rows whose key can have partners; those without leave, if they are in the answer."""

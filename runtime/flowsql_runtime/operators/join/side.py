@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import validity
+from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.keys import by_value
 from flowsql_core.column_bytes import ranges_within
+from flowsql_core.graph.key_identity import KeyIdentity
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.graph.time_join_specs import IntervalJoinSpec, TemporalJoinSpec
 from flowsql_core.record import record
@@ -36,19 +38,24 @@ class JoinSide:
     keys: tuple[int, ...]
     schema: Schema
     null_safe: tuple[bool, ...]
+    identity: KeyIdentity = KeyIdentity.BITS
 
     def key_columns(self, columns: Sequence[Any]) -> list[Any]:
-        """The key columns of a batch."""
-        return [columns[key] for key in self.keys]
+        """The key columns of a batch: rows whose keys are equal have equal bits in them."""
+        keys = [columns[key] for key in self.keys]
+        return keys if self.identity is KeyIdentity.BITS else [by_value(key) for key in keys]
 
     def without_match(self, columns: Sequence[Any]) -> Bools | None:
-        """Rows whose key is NULL where NULL equals nothing, (n,); None when there is none."""
-        found: Bools | None = None
+        """True for rows whose key equals nothing, (n,): NULL unless it is safe, NaN among values. None without any."""
+        lost: list[Bools] = []
         for key, null_safe in zip(self.keys, self.null_safe, strict=True):
-            valid = None if null_safe else validity(columns[key])
+            column = columns[key]
+            valid = None if null_safe else validity(column)
             if valid is not None:
-                found = ~valid if found is None else found | ~valid
-        return found
+                lost.append(~valid)
+            if self.identity is KeyIdentity.VALUE and pa.types.is_floating(column.type):
+                lost.append(np.isnan(values_and_validity(column)[0]))
+        return np.logical_or.reduce(lost) if lost else None
 
 
 def key_pairs(

@@ -6,6 +6,7 @@ import enum
 
 from flowsql_core.expr import Call, Expr
 from flowsql_core.graph.bounded_specs import BoundedJoinSpec, SortMergeJoinSpec
+from flowsql_core.graph.key_identity import KeyIdentity, same_by_bits_and_value
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext
@@ -27,7 +28,9 @@ class BoundedJoin(BoundedNode, PairsOfRows):
     """Join of two inputs, the one that is ``build_left`` or not being taken whole first.
 
     ``condition`` is the whole one; ``rest`` what the keys do not say. ``broadcast``: every subtask has all rows of the
-    input that is taken whole.
+    input that is taken whole. ``hash_demanded``: a hint or disabled operators ask for a hash join, so that its keys are
+    compared by bits. Flink weighs the algorithms by the sizes of the inputs, and so its answers for NaN and -0.0 change
+    with them; here a join is one by values unless somebody asks for a hash join.
     """
 
     null_safe: tuple[bool, ...]
@@ -36,6 +39,7 @@ class BoundedJoin(BoundedNode, PairsOfRows):
     algorithm: JoinAlgorithm
     build_left: bool
     broadcast: bool = False
+    hash_demanded: bool = False
 
     @property
     def title(self) -> str:
@@ -73,6 +77,17 @@ class BoundedJoin(BoundedNode, PairsOfRows):
         left, right = self.inputs
         keys = (self.left_keys, self.right_keys, self.null_safe)
         schemas = (left.schema, right.schema, self.schema)
+        identity = self.key_identity()
+        condition = self.condition if identity is KeyIdentity.VALUE else self.rest
         if self.algorithm is JoinAlgorithm.SORT_MERGE:
-            return SortMergeJoinSpec(self.kind, *keys, self.rest, *schemas)
-        return BoundedJoinSpec(self.kind, *keys, self.rest, *schemas, self.build_left)
+            return SortMergeJoinSpec(self.kind, *keys, condition, *schemas, identity)
+        return BoundedJoinSpec(self.kind, *keys, condition, *schemas, self.build_left, identity)
+
+    def key_identity(self) -> KeyIdentity:
+        """Return how the keys are compared; BITS where that makes no difference."""
+        if self.algorithm is JoinAlgorithm.HASH and self.hash_demanded:
+            return KeyIdentity.BITS
+        columns = [self.inputs[0].schema[key] for key in self.left_keys]
+        columns += [self.inputs[1].schema[key] for key in self.right_keys]
+        same = all(same_by_bits_and_value(column.type) for column in columns)
+        return KeyIdentity.BITS if same else KeyIdentity.VALUE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND
 from flowsql_core.graph.bounded_specs import Distance, OverFrame
-from flowsql_runtime.operators.bounded.order import Words, begins
+from flowsql_runtime.operators.bounded.order import ComparedWord, begins_by_value
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -22,25 +23,42 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RankedPeers:
+    """Peers as RANK, DENSE_RANK, PERCENT_RANK and CUME_DIST see them, all (n,).
+
+    ``number``: how many groups of peers of its partition stand before a row's own.
+    """
+
+    first: Int64s
+    last: Int64s
+    number: Int64s
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Partitions:
     """Sorted rows: for each, where its partition and its peers (rows of equal order) start and end; all (n,).
 
-    ``peer_number``: how many groups of peers of its partition stand before a row's own.
+    A row with NaN belongs to the partition and to the peers of the row before it, as Flink's comparison of neighbours
+    has it; only for ranks it has no peer: ``ranked``.
     """
 
     first: Int64s
     last: Int64s
     peer_first: Int64s
     peer_last: Int64s
-    peer_number: Int64s
+    ranked: RankedPeers
 
     @staticmethod
-    def of(keys: Words, words: Words, n: int) -> Partitions:
+    def of(keys: Sequence[ComparedWord], words: Sequence[ComparedWord], n: int) -> Partitions:
         """Of rows sorted by the words of their partition, then by those of their order."""
-        first, last = _runs(begins(keys, n), n)
-        peers = begins([*keys, *words], n)
-        groups: Int64s = np.cumsum(peers, dtype=np.int64)
-        return Partitions(first, last, *_runs(peers, n), groups - groups[first])
+        partitions = begins_by_value(keys, n)
+        first, last = _runs(partitions, n)
+        peers = partitions | begins_by_value(words, n)
+        ranked = peers
+        if any(word.nan is not None for word in words):
+            ranked = partitions | begins_by_value(words, n, nan_begins=True)
+        groups: Int64s = np.cumsum(ranked, dtype=np.int64)
+        return Partitions(first, last, *_runs(peers, n), RankedPeers(*_runs(ranked, n), groups - groups[first]))
 
     def frame(self, frame: OverFrame, value: Any, descending: bool) -> tuple[Int64s, Int64s]:
         """First row of each row's frame, and the one behind its last row.

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
+from flowsql_core.graph.key_identity import same_by_bits_and_value
 from flowsql_runtime.network.spill import SpillSpace
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
-from flowsql_runtime.operators.bounded.order import begins, sort_words
+from flowsql_runtime.operators.bounded.order import begins_by_value, compared_words
 from flowsql_runtime.operators.bounded.over.folded import FoldedFrames
 from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
-from flowsql_runtime.operators.bounded.over.frames import Partitions, in_units, numbers_of
+from flowsql_runtime.operators.bounded.over.frames import Partitions, RankedPeers, in_units, numbers_of
 from flowsql_runtime.operators.bounded.over.pieces import Pieces
 from flowsql_runtime.operators.bounded.over.places import (
     OFFSETS,
@@ -26,6 +27,7 @@ from flowsql_runtime.operators.bounded.over.places import (
     place_values,
 )
 
+Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 #: Part of the operator's share that one piece takes, and rows of a piece at most.
@@ -56,14 +58,10 @@ class LargePartition:
         self._space = space
         self._share_bytes = share_bytes
         self._pieces: Pieces | None = None
-        self._tail: ChangelogBatch | None = None
-        #: Of each piece: whether its first row has peers before it, where peers begin first in it (None: nowhere) and
-        #: last (also before it), and how many groups of peers began before.
-        self._continues: list[bool] = []
-        self._first_begin: list[int | None] = []
-        self._last_begin: list[int] = []
-        self._begun: list[int] = []
-        self._begun_after = 0
+        #: Peers of frames, and peers as ranks see them.
+        self._peers = _Peers(spec, nan_begins=False)
+        exact = all(same_by_bits_and_value(spec.input[index].type) for index, _, _ in spec.order)
+        self._ranked = self._peers if exact else _Peers(spec, nan_begins=True)
         #: Of each piece the smallest and largest values of the order, None without any, and whether it has NULLs.
         self._spans: list[tuple[Any, Any] | None] = []
         self._nulls: list[bool] = []
@@ -83,18 +81,8 @@ class LargePartition:
         if self._pieces is None:
             self._pieces = Pieces(self._space, [column.type for column in piece.columns])
         start, n = self._pieces.num_rows, piece.num_rows
-        began = begins(sort_words(piece.columns, self._spec.order), n)
-        if self._tail is not None:
-            pair = together([self._tail, piece.slice(0, 1)])
-            assert pair is not None
-            began[0] = begins(sort_words(pair.columns, self._spec.order), 2)[1]
-        self._tail = settled(piece.slice(n - 1, n))
-        starts = np.flatnonzero(began) + start
-        self._continues.append(not began[0])
-        self._first_begin.append(int(starts[0]) if len(starts) else None)
-        self._begun.append(self._begun_after)
-        self._begun_after = self._begun[-1] + len(starts)
-        self._last_begin.append(int(starts[-1]) if len(starts) else self._last_begin[-1])
+        for peers in {self._peers, self._ranked}:
+            peers.add(piece, start)
         if self._measured:
             self._measure(piece)
         for _, calls in self._framed.values():
@@ -124,10 +112,11 @@ class LargePartition:
             for frame, (_, calls) in self._framed.items()
             if isinstance(calls, FoldedFrames) and not calls.whole and (calls.from_first or calls.from_last)
         }
-        next_begin = self._next_begins(pieces.num_rows)
+        for peers in {self._peers, self._ranked}:
+            peers.seal(pieces.num_rows)
         for number in range(len(pieces)):
             piece = pieces.read(number)
-            partitions = self._partitions(number, piece, next_begin[number])
+            partitions = self._partitions(number, piece)
             here = np.arange(piece.num_rows) + pieces.firsts[number]
             results: dict[int, Any] = {}
             for frame, (places, calls) in self._framed.items():
@@ -153,32 +142,14 @@ class LargePartition:
             calls.end()
         pieces.delete()
 
-    def _next_begins(self, n: int) -> list[int]:
-        """For each piece, where peers begin behind it."""
-        found: list[int] = []
-        following = n
-        for began in reversed(self._first_begin):
-            found.append(following)
-            following = following if began is None else began
-        return found[::-1]
-
-    def _partitions(self, number: int, piece: ChangelogBatch, next_begin: int) -> Partitions:
+    def _partitions(self, number: int, piece: ChangelogBatch) -> Partitions:
         """Of the rows of a piece, as positions in the partition."""
         pieces = self._pieces
         assert pieces is not None
-        n = piece.num_rows
-        began = begins(sort_words(piece.columns, self._spec.order), n)
-        began[0] = not self._continues[number]
-        starts: Int64s = np.flatnonzero(began) + pieces.firsts[number]
-        before = self._last_begin[number - 1] if number else 0
-        groups: Int64s = np.cumsum(began, dtype=np.int64)
-        return Partitions(
-            np.zeros(n, np.int64),
-            np.full(n, pieces.num_rows, np.int64),
-            np.concatenate(([before], starts)).astype(np.int64)[groups],
-            np.append(starts, next_begin).astype(np.int64)[groups],
-            groups - 1 + self._begun[number],
-        )
+        n, first = piece.num_rows, pieces.firsts[number]
+        peers = self._peers.of(number, piece, first)
+        ranked = peers if self._ranked is self._peers else self._ranked.of(number, piece, first)
+        return Partitions(np.zeros(n, np.int64), np.full(n, pieces.num_rows, np.int64), peers.first, peers.last, ranked)
 
     def _framed_results(
         self,
@@ -226,7 +197,7 @@ class LargePartition:
             return low, high
         first, rows = self._near(number, frame)
         index, descending, _ = self._spec.order[0]
-        near = Partitions.of([], sort_words(rows.columns, self._spec.order), rows.num_rows)
+        near = Partitions.of([], compared_words(rows.columns, self._spec.order), rows.num_rows)
         low, high = near.frame(frame, rows.columns[index], descending)
         own = slice(start - first, start - first + n)
         low = np.zeros(n, np.int64) if frame.start is None else low[own] + first
@@ -249,6 +220,68 @@ class LargePartition:
         first, last = min(near), max(near)
         end = pieces.firsts[last + 1] if last + 1 < len(pieces) else pieces.num_rows
         return pieces.firsts[first], pieces.rows(pieces.firsts[first], end)
+
+
+class _Peers:
+    """Where groups of peers begin in the pieces of a partition.
+
+    Args:
+        nan_begins: as of ``begins_by_value``.
+    """
+
+    def __init__(self, spec: BoundedOverSpec, nan_begins: bool) -> None:
+        self._order = spec.order
+        self._nan_begins = nan_begins
+        self._tail: ChangelogBatch | None = None
+        #: Of each piece: whether its first row has peers before it, where peers begin first in it (None: nowhere) and
+        #: last (also before it), how many groups of peers began before, and where they begin behind it.
+        self._continues: list[bool] = []
+        self._first_begin: list[int | None] = []
+        self._last_begin: list[int] = []
+        self._begun: list[int] = []
+        self._begun_after = 0
+        self._next_begin: list[int] = []
+
+    def _begins(self, rows: ChangelogBatch) -> Bools:
+        return begins_by_value(compared_words(rows.columns, self._order), rows.num_rows, self._nan_begins)
+
+    def add(self, piece: ChangelogBatch, start: int) -> None:
+        """The next piece, whose first row is row ``start`` of the partition."""
+        n = piece.num_rows
+        began = self._begins(piece)
+        if self._tail is not None:
+            pair = together([self._tail, piece.slice(0, 1)])
+            assert pair is not None
+            began[0] = self._begins(pair)[1]
+        self._tail = settled(piece.slice(n - 1, n))
+        starts = np.flatnonzero(began) + start
+        self._continues.append(not began[0])
+        self._first_begin.append(int(starts[0]) if len(starts) else None)
+        self._begun.append(self._begun_after)
+        self._begun_after = self._begun[-1] + len(starts)
+        self._last_begin.append(int(starts[-1]) if len(starts) else self._last_begin[-1])
+
+    def seal(self, n: int) -> None:
+        """No more pieces; they have ``n`` rows."""
+        found: list[int] = []
+        following = n
+        for began in reversed(self._first_begin):
+            found.append(following)
+            following = following if began is None else began
+        self._next_begin = found[::-1]
+
+    def of(self, number: int, piece: ChangelogBatch, start: int) -> RankedPeers:
+        """The peers of the rows of a piece, as positions in the partition."""
+        began = self._begins(piece)
+        began[0] = not self._continues[number]
+        starts: Int64s = np.flatnonzero(began) + start
+        before = self._last_begin[number - 1] if number else 0
+        groups: Int64s = np.cumsum(began, dtype=np.int64)
+        return RankedPeers(
+            np.concatenate(([before], starts)).astype(np.int64)[groups],
+            np.append(starts, self._next_begin[number]).astype(np.int64)[groups],
+            groups - 1 + self._begun[number],
+        )
 
 
 class _Following:

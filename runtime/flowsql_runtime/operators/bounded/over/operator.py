@@ -10,10 +10,11 @@ import numpy as np
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
+from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
-from flowsql_runtime.operators.bounded.order import Words, begins, sort_words
+from flowsql_runtime.operators.bounded.order import ComparedWord, Words, begins_by_value, compared_words, sorter_words
 from flowsql_runtime.operators.bounded.over.folded import FoldedFrames
 from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
 from flowsql_runtime.operators.bounded.over.frames import Partitions
@@ -56,11 +57,16 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
         """What computes the calls of one frame."""
         return FoldedFrames(calls, self.spec.input, self.spec.constants, frame)
 
-    def _keys(self, batch: ChangelogBatch) -> Words:
-        return sort_words(batch.columns, tuple((column, False, True) for column in self.spec.partition))
+    @property
+    def _key_order(self) -> OrderKeys:
+        # Flink keeps the columns of a partition as a set of places.
+        return tuple((column, False, True) for column in sorted(self.spec.partition))
 
     def _words(self, batch: ChangelogBatch) -> Words:
-        return [*self._keys(batch), *sort_words(batch.columns, self.spec.order)]
+        return sorter_words(batch.columns, (*self._key_order, *self.spec.order))
+
+    def _keys(self, batch: ChangelogBatch) -> list[ComparedWord]:
+        return compared_words(batch.columns, self._key_order)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Keep rows."""
@@ -75,11 +81,11 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
         last: ChangelogBatch | None = None
         for batch in self._rows.batches():
             rows = settled(batch)
-            starts = np.flatnonzero(begins(self._keys(rows), rows.num_rows)).tolist()
+            starts = np.flatnonzero(begins_by_value(self._keys(rows), rows.num_rows)).tolist()
             if last is not None:
                 pair = together([last, rows.slice(0, 1)])
                 assert pair is not None
-                if begins(self._keys(pair), 2)[1]:
+                if begins_by_value(self._keys(pair), 2)[1]:
                     self._close_partition()
             end = starts[-1]
             if end:
@@ -126,7 +132,7 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
         """Sorted rows of whole partitions."""
         spec, n = self.spec, batch.num_rows
         columns = batch.columns
-        partitions = Partitions.of(self._keys(batch), sort_words(columns, spec.order), n)
+        partitions = Partitions.of(self._keys(batch), compared_words(columns, spec.order), n)
         here = np.arange(n)
         results: dict[int, Any] = {}
         for frame, (places, calls) in self._framed.items():

@@ -43,15 +43,15 @@ def place_values(
         case "ROW_NUMBER":
             found = row + 1
         case "RANK":
-            found = partitions.peer_first - first + 1
+            found = partitions.ranked.first - first + 1
         case "DENSE_RANK":
-            found = partitions.peer_number + 1
+            found = partitions.ranked.number + 1
         case "PERCENT_RANK":
-            share = (partitions.peer_first - first) / np.maximum(size - 1, 1)
+            share = (partitions.ranked.first - first) / np.maximum(size - 1, 1)
             return pa.array(share, type_)
         case "CUME_DIST":
             # As in Flink, where other ranks of the window stand before it: row by row, peers or not.
-            seen = row + 1 if frame is None else partitions.peer_last - first
+            seen = row + 1 if frame is None else partitions.ranked.last - first
             return pa.array(seen / size, type_)
         case "NTILE":
             buckets = int(_constant(call.args[0], spec).value)
