@@ -82,7 +82,7 @@ def syntax_error(tokens: list[Token], index: int, source: Source, start: str) ->
     def before() -> set[int]:
         return acceptable(_stack_before(tokens, index - 1, start))
 
-    return ParseError("syntax", message, place, hint_for(tokens, index, source, accepted, before))
+    return ParseError("syntax", message, place, hint_for(tokens, index, source, accepted, before, start))
 
 
 def acceptable_after(tokens: list[Token], start: str = "statement") -> set[int] | None:

@@ -8,6 +8,7 @@ from flowsql_core.errors import did_you_mean
 from flowsql_core.span import Source
 from flowsql_grammar.lexer import BAD, Token, kinds
 from flowsql_grammar.reserved import RESERVED
+from flowsql_grammar.reserved_names import STRUCTURE, words_meant_as_names
 from flowsql_grammar.tables import tables
 
 
@@ -15,11 +16,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that open a clause or join operands: hardly anybody means them as a name.
-_STRUCTURE = _words(
-    "SELECT FROM WHERE GROUP HAVING ORDER LIMIT WINDOW QUALIFY UNION EXCEPT INTERSECT JOIN INNER LEFT RIGHT FULL CROSS"
-    " NATURAL ON USING AND OR NOT IN IS BETWEEN LIKE AS BY SET VALUES INTO THEN ELSE END WHEN WITH"
-)
 _STATEMENTS = _words("SELECT INSERT CREATE ALTER DROP SHOW DESCRIBE EXPLAIN EXECUTE UPDATE DELETE USE")
 _INSTEAD = {
     '"': "strings stand in single quotes, names in back-ticks",
@@ -35,22 +31,38 @@ _CONTEXT = 2
 
 
 def hint_for(
-    tokens: list[Token], index: int, source: Source, accepted: set[int], before: Callable[[], set[int]]
+    tokens: list[Token], index: int, source: Source, accepted: set[int], before: Callable[[], set[int]], start: str
 ) -> str | None:
     """A suggestion for ``tokens[index]``, which fits nowhere; None where none is likely.
 
-    ``accepted`` are the terminals that fit there; ``before()`` those that would have fitted one token earlier.
+    ``accepted`` are the terminals that fit there; ``before()`` those that would have fitted one token earlier;
+    ``start`` is the start symbol.
     """
     token, previous = tokens[index], tokens[index - 1] if index else None
-    return (
-        _symbol(tokens, index)
-        or (_comma(token, previous) if previous is not None else None)
-        or _clause(tokens, index, accepted)
-        or _bracket(tokens, index, source, accepted)
-        or _word(token, previous, accepted)
-        or _spelling(token, previous, accepted, before)
-        or _missing_comma(token, previous, accepted)
-    )
+    words, whole = words_meant_as_names(tokens, index, start)
+    slip = _symbol(tokens, index) or (_comma(token, previous) if previous is not None else None)
+    slip = slip or _clause(tokens, index, accepted)
+    if words and whole and slip is None and not any(word.text.upper() in STRUCTURE for word in words):
+        return _reserved(words)
+    other = slip or _bracket(tokens, index, source, accepted) or _word(token, previous, accepted)
+    if words and (other is None or (whole and not _is_only_from(words, tokens))):
+        return _reserved(words) if other is None or "`" in other else f"{other}; {_reserved(words)}"
+    return other or _spelling(token, previous, accepted, before) or _missing_comma(token, previous, accepted)
+
+
+def _is_only_from(words: list[Token], tokens: list[Token]) -> bool:
+    """True if the first word is the FROM of a query."""
+    texts = [token.text.upper() for token in tokens]
+    return texts[0] == "SELECT" and words[0].text.upper() == "FROM" and texts.count("FROM") == 1
+
+
+def _reserved(words: list[Token]) -> str:
+    """Say how reserved words are written as names."""
+    upper = ", ".join(dict.fromkeys(word.text.upper() for word in words))
+    quoted = ", ".join(dict.fromkeys(f"`{word.text}`" for word in words))
+    if "," not in upper:
+        return f"{upper} is a reserved word: as a name it is written {quoted}"
+    return f"{upper} are reserved words: as names they are written {quoted}"
 
 
 def _symbol(tokens: list[Token], index: int) -> str | None:
@@ -69,7 +81,7 @@ def _symbol(tokens: list[Token], index: int) -> str | None:
 
 def _comma(token: Token, previous: Token) -> str | None:
     upper = token.text.upper()
-    if previous.text == "," and (token.text in (")", "]", "") or upper in _STRUCTURE):
+    if previous.text == "," and (token.text in (")", "]", "") or upper in STRUCTURE):
         return f"one comma too many before {token.text or 'the end'}"
     return None
 
@@ -108,7 +120,7 @@ def _bracket(tokens: list[Token], index: int, source: Source, accepted: set[int]
     token = tokens[index]
     if token.text == ")" and not opened:
         return "there is no '(' for this ')'"
-    ends = token.kind == 0 or token.text == ")" or token.text.upper() in _STRUCTURE
+    ends = token.kind == 0 or token.text == ")" or token.text.upper() in STRUCTURE
     if ends and _fits("END", accepted) and opened and opened[-1].text.upper() == "CASE":
         return "the CASE before it lacks its END"
     if ends and _fits(")", accepted) and opened and opened[-1].text == "(":
@@ -143,7 +155,7 @@ def _word(token: Token, previous: Token | None, accepted: set[int]) -> str | Non
     known = kinds()
     upper = token.text.upper()
     if upper in RESERVED and known.ident in accepted:
-        if upper in _STRUCTURE and not (previous is not None and previous.text.upper() in ("AS", ".", "SELECT", "BY")):
+        if upper in STRUCTURE and not (previous is not None and previous.text.upper() in ("AS", ".", "SELECT", "BY")):
             return f"something is missing before {upper}"
         return f"{upper} is a reserved word: as a name it is written `{token.text}`"
     if known.string in accepted and known.ident not in accepted and token.kind in (known.ident, *known.soft):

@@ -53,3 +53,11 @@ RESERVED = frozenset(" ".join(_RESERVED).split())
 
 FUNCTION_WORDS = frozenset(" ".join(_FUNCTION_WORDS).split())
 """Words that may stand as the name of a function, although most of them are reserved."""
+
+_COLUMN_WORDS = (
+    "CURRENT_CATALOG CURRENT_DEFAULT_TRANSFORM_GROUP CURRENT_PATH CURRENT_ROLE CURRENT_SCHEMA CURRENT_USER",
+    "SESSION_USER SYSTEM_USER USER",
+)
+
+COLUMN_WORDS = frozenset(" ".join(_COLUMN_WORDS).split())
+"""Reserved words that are columns in expressions: in standard SQL they are functions, which Flink does not have."""

@@ -206,10 +206,12 @@ def _check_defaults(tree: ast.Node, tokens: list[Token], source: Source) -> None
             case ast.MergeInsert(values=values):
                 allowed.update(id(value) for value in values)
             case ast.DefaultValue() if id(node) not in allowed:
+                word = source.text[node.span.start : node.span.end]
                 raise ParseError(
                     "misplaced-default",
                     "SQL parse failed. DEFAULT stands only for an argument of a function or a value of VALUES.",
                     node.span,
+                    f"DEFAULT is a reserved word: as a name it is written `{word}`",
                 ).within(source)
 
 

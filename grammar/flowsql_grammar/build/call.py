@@ -10,6 +10,7 @@ from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.build.query import order_items
 from flowsql_grammar.lexer import Token
+from flowsql_grammar.reserved import COLUMN_WORDS
 
 
 @record
@@ -124,9 +125,11 @@ class CallBuilder:
             raise ParseError("bad-descriptor", "SQL parse failed. DESCRIPTOR is no function to aggregate with.", span)
         return replace(made, match_scope=ast.MatchScope(scope), span=span)
 
-    def niladic(self, span: Span, token: Token) -> ast.FunctionCall:
-        """CURRENT_DATE and the like."""
+    def niladic(self, span: Span, token: Token) -> ast.FunctionCall | ast.ColumnRef:
+        """CURRENT_DATE and the like; USER and the like are no functions of Flink, so that they are columns."""
         name = ast.Identifier((ast.Name(token.text, span=span),), span=span)
+        if token.text.upper() in COLUMN_WORDS:
+            return ast.ColumnRef(name, span=span)
         return ast.FunctionCall(name, niladic=True, span=span)
 
     def within_group(self, span: Span, items: tuple[ast.OrderItem, ...]) -> WithinClause:

@@ -11,6 +11,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
+from flowsql_grammar.reserved import COLUMN_WORDS
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import scope_of
@@ -28,6 +29,7 @@ _ENFORCED = (
 
 def bind_part(context: BindContext, expression: ast.Expression, schema: t.Schema, clause: str) -> Expr:
     """The expression of a computed column or a watermark over the columns that it may use."""
+    _check_words(expression)
     try:
         return ExpressionBinder(context, scope_of(schema), clause).bind(expression)
     except BindError as error:
@@ -36,6 +38,22 @@ def bind_part(context: BindContext, expression: ast.Expression, schema: t.Schema
                 "' not found in any table", "'"
             )
         raise
+
+
+def _check_words(expression: ast.Expression) -> None:
+    """BindError for USER and the like without back-ticks, which Flink's DDL reads in capitals."""
+    for node in expression.walk():
+        if not isinstance(node, ast.ColumnRef) or node.path.parts[0].quoted:
+            continue
+        word = node.path.parts[0].text
+        upper = word.upper()
+        if upper in COLUMN_WORDS and upper != word and upper != "CURRENT_DEFAULT_TRANSFORM_GROUP":
+            raise BindError(
+                "column-not-found",
+                f"Unknown identifier '{upper}'",
+                node.span,
+                f"{upper} is a reserved word: as a name it is written `{word}`",
+            )
 
 
 # Primary keys

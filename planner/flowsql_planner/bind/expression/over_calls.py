@@ -88,6 +88,9 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
     if star and name != "COUNT":
         raise BindError("star-argument", f"'*' is no argument of {name}", node.args[0].span)
     args = [] if star else [binder.bind(argument) for argument in node.args]
+    for item in window.partition_by:
+        if isinstance(item, ast.NullLiteral):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", item.span, "cast it: CAST(NULL AS INT)")
     partition = [binder.bind(item) for item in window.partition_by]
     order = [binder.bind(item.expression) for item in window.order_by]
     if name in _NEEDS_ORDER and not order:

@@ -46,6 +46,8 @@ def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> 
     exprs: list[Expr] = []
 
     def index_of(item: ast.Expression) -> int:
+        if isinstance(item, ast.NullLiteral):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", item.span, "cast it: CAST(NULL AS INT)")
         bound = bind(item)
         if bound not in exprs:
             exprs.append(bound)
