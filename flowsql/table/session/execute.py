@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flowsql.common.job_client import JobClient
 from flowsql.configuration import set_option
 from flowsql.jobs.watch import watch
-from flowsql.session_zone import session_zone
+from flowsql.session_zone import check_zone, session_zone
 from flowsql.table import table_result as answers
 from flowsql.table.session.collect import CollectBuffer
 from flowsql.table.table_result import AnswerKind, TableResult
@@ -270,6 +270,8 @@ class StatementExecutor:
             self._configuration.reset(key)
 
     def _set(self, key: str, value: str) -> None:
+        if key == LOCAL_TIME_ZONE.key:
+            check_zone(value)
         set_option(self._configuration, key, value, lambda warning: print(f"[WARNING] {warning}", file=sys.stderr))
 
     def _insert(self, insert: op.Insert) -> TableResult:

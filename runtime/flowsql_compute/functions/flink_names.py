@@ -77,7 +77,7 @@ NULL_TAKING: Final = {
         ),
         _PLAIN,
     ),
-    **dict.fromkeys(("ELT", "PARSE_JSON", "TRY_PARSE_JSON"), frozenset({"STRING"})),
+    **dict.fromkeys(("ELT", "PARSE_JSON"), frozenset({"STRING"})),
     "BITMAP_BUILD": frozenset({"ARRAY"}),
 }  # fmt: skip
 

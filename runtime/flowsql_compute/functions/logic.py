@@ -525,13 +525,33 @@ def _in_total_order(values: Any) -> Any:
     return made if isinstance(values, pa.Array) else made[0]
 
 
-@scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark=None)
+def _of_field(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
+    """A field of a row that may be NULL has its declared type, NOT NULL included."""
+    match args[0]:
+        case Call(function="FIELD" | "ITEM") as access if isinstance(access.args[0].type, t.RowType):
+            fields = access.args[0].type.fields
+            chosen = dict(access.options).get("index")
+            if chosen is None and isinstance(access.args[1], Literal):
+                key = access.args[1].value
+                names = [field.name for field in fields]
+                chosen = key - 1 if isinstance(key, int) else names.index(key)
+            if chosen is None or fields[chosen].type == access.type:
+                return None
+            serializable = len(args) > 1 and isinstance(args[1], Literal) and bool(args[1].value)
+            return Literal(_type_text(fields[chosen].type, serializable), t.STRING, span)
+    return None
+
+
+@scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, rewrite=_of_field, spark=None)
 def typeof(call: Invocation, operand: Any, serializable: Any = None) -> Any:
     """The type of the expression as text; ``serializable`` spells STRING and BYTES with their lengths."""
-    text = str(call.arg_types[0])
-    if isinstance(serializable, pa.Scalar) and serializable.as_py():
-        text = _SHORT_NAMES.sub(lambda found: _LONG_NAMES.get(found[0], found[0]), text)
-    return pa.scalar(text, pa.string())
+    long = isinstance(serializable, pa.Scalar) and bool(serializable.as_py())
+    return pa.scalar(_type_text(call.arg_types[0], long), pa.string())
+
+
+def _type_text(type_: t.LogicalType, serializable: bool) -> str:
+    text = str(type_)
+    return _SHORT_NAMES.sub(lambda found: _LONG_NAMES.get(found[0], found[0]), text) if serializable else text
 
 
 #: Field names in back-ticks are matched whole, so that nothing inside of them is replaced.

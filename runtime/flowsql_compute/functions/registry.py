@@ -265,6 +265,10 @@ def _nulls_typed(name: str, signature: Signature, args: tuple[Expr, ...]) -> tup
     from flowsql_compute.functions.flink_names import NULL_TAKING
 
     families = NULL_TAKING.get(name)
+    if name == "TO_TIMESTAMP_LTZ" and isinstance(args[0].type, t.NullType):
+        # A text, as the pattern and the zone are; the epoch of a bare NULL is refused beside a precision.
+        texts = all(isinstance(arg.type, t.CharacterType) for arg in args[1:])
+        return (implicit_cast(args[0], t.STRING), *args[1:]) if texts else args
     if families is None:
         return args
     made = []

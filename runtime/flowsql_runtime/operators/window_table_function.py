@@ -13,7 +13,7 @@ from flowsql_runtime.state.arrow_words import array_of_words
 from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
-from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
+from flowsql_runtime.window.zone import rowtime_ms, to_local_ms
 
 
 class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
@@ -51,7 +51,7 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
                 ends = ends[row_order((-ends, rows))]
             batch = batch.part(rows)
         first = len(batch.columns)
-        added = (self._slicing.start(ends), ends, to_epoch_ms(ends - 1, window.zone))
+        added = (self._slicing.start(ends), ends, rowtime_ms(ends, window.zone))
         columns = [
             array_of_words([values], None, to_arrow(self.spec.output[first + place].type))
             for place, values in enumerate(added)

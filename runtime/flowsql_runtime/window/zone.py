@@ -25,10 +25,12 @@ def to_local_ms(epoch_ms: Int64s, zone: str | None) -> Int64s:
     return _int64s(pc.local_timestamp(instants))
 
 
-def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
+def to_epoch_ms(local_ms: Int64s, zone: str | None, *, earlier: bool = False) -> Int64s:
     """Instant of each wall clock time: the later one where a clock time comes twice; one that is skipped counts on.
 
-    Source: Flink, ``TimeWindowUtil.toEpochMillsForTimer``.
+    ``earlier``: the earlier one of the two.
+
+    Source: Flink, ``TimeWindowUtil.toEpochMillsForTimer`` and, for the earlier one, ``toEpochMills``.
     """
     if zone in (None, "UTC") or not len(local_ms):
         return local_ms
@@ -38,7 +40,8 @@ def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
 
     known, places = np.unique(local_ms, return_inverse=True)
     local = pa.array(known, pa.timestamp("ms"))
-    epoch = _int64s(pc.assume_timezone(local, zone, ambiguous="latest", nonexistent="earliest"))
+    ambiguous = "earliest" if earlier else "latest"
+    epoch = _int64s(pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="earliest"))
     skipped = to_local_ms(epoch, zone) != known
     if skipped.any():
         # Arrow answers the last instant before the gap; its offset carries the clock over the gap.
@@ -46,6 +49,11 @@ def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
         epoch = epoch.copy()
         epoch[skipped] = known[skipped] - (to_local_ms(before, zone) - before)
     return epoch[places]
+
+
+def rowtime_ms(ends_ms: Int64s, zone: str | None) -> Int64s:
+    """Row time of windows that end at a wall clock time: their last millisecond, the earlier one if it comes twice."""
+    return to_epoch_ms(ends_ms - 1, zone, earlier=True)
 
 
 def local_offsets(low_ms: int, high_ms: int, zone: str | None) -> tuple[Int64s, Int64s]:

@@ -202,7 +202,7 @@ def _unicode_literal(value: str) -> str:
     text = ""
     for at in range(0, len(units), 2):
         unit = int.from_bytes(units[at : at + 2], "big")
-        text += chr(unit) if 32 <= unit < 128 else f"\\{unit:04x}"
+        text += chr(unit) if 32 <= unit < 128 and unit != 0x5C else "\\\\" if unit == 0x5C else f"\\{unit:04x}"
     return "u&'" + text.replace("'", "''") + "'"
 
 

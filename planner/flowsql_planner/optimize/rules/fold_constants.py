@@ -20,7 +20,7 @@ from flowsql_core.expr import (
     transform,
     walk,
 )
-from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType
+from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType, DateType
 from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, TemporalJoin, Values, WatermarkAssigner
 from flowsql_planner.logical.rewrite import make_correlate, transform_up
 from flowsql_planner.optimize.case_types import as_chosen
@@ -137,7 +137,26 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
     # Imported on use: a plan without constant expressions does not load the kernels.
     from flowsql_compute.eval.compile import fold
 
-    return transform(expr, lambda node: _chosen(node) or (fold(node, context) if _constant(node) else node))
+    made = transform(expr, lambda node: _chosen(node) or (fold(node, context) if _constant(node) else node))
+    return transform(made, _four_digit_year) if any(_is_far(node) for node in walk(made)) else made
+
+
+def _is_far(node: Expr) -> bool:
+    return isinstance(node, Literal) and isinstance(node.type, DateType) and (node.value or 0) >= _YEAR_10000
+
+
+def _four_digit_year(node: Expr) -> Expr:
+    """A folded DATE as Flink writes it into its plan: of a year with more digits, the last four."""
+    if not isinstance(node, Literal) or not _is_far(node):
+        return node
+    from flowsql_compute.eval.time.civil import civil_date, civil_days
+
+    year, month, day = civil_date(node.value)
+    return replace(node, value=civil_days(year % 10_000, month, day)) if year % 10_000 else node
+
+
+#: Epoch days of 1 January 10000.
+_YEAR_10000 = 2_932_897
 
 
 def _chosen(node: Expr) -> Expr | None:

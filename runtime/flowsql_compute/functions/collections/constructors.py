@@ -71,7 +71,8 @@ def _mixes_dates(args: Sequence[Expr]) -> bool:
 
 
 def _check_entries(args: Sequence[Expr], span: Span | None) -> None:
-    if _mixes_dates(args[::2]) or _mixes_dates(args[1::2]):
+    bare = all(isinstance(arg.type, t.NullType) for arg in args[::2])
+    if bare or _mixes_dates(args[::2]) or _mixes_dates(args[1::2]):
         raise BindError("element-types", "Parameters must be of the same type", span)
 
 
@@ -125,6 +126,8 @@ def _row_field(type_: t.RowType, key: Any) -> int | None:
 
 def _check_index(args: Sequence[Expr], span: Span | None) -> None:
     value = args[1].value if isinstance(args[1], Literal) else None
+    if isinstance(args[0].type, t.MapType) and isinstance(args[1].type, t.NullType):
+        raise BindError("illegal-null", "Illegal use of 'NULL'", args[1].span or span, "write CAST(NULL AS <type>)")
     if isinstance(args[0].type, t.ArrayType) and not isinstance(args[1].type, t.IntType):
         where = args[1].span or span
         raise BindError("bad-index", "Integer expression type expected.", where, "write CAST(... AS INT)")

@@ -36,9 +36,11 @@ def to_base64(text: Any) -> Any:
     return map_distinct(pc.cast(text, pa.binary()), lambda word: base64.b64encode(word).decode(), pa.string())
 
 
-@scalar("FROM_BASE64(STRING) -> STRING", raises=True, spark=None)
+@scalar("FROM_BASE64(STRING) -> STRING", "FROM_BASE64(BINARY) -> STRING", raises=True, spark=None)
 def from_base64(text: Any) -> Any:
     """The text whose UTF-8 bytes are given in base 64, with or without ``=`` at the end. Fails on other letters."""
+    if not pa.types.is_string(text.type):
+        text = map_distinct(text, lambda word: word.decode("latin-1"), pa.string())
     if len(text) < KERNEL_ROWS:
         return map_distinct(text, _from_base64, pa.string())
     made, left = spellings.from_base64(text)

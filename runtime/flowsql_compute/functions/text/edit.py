@@ -111,7 +111,7 @@ def _padded(call: Invocation, text: Any, length: Any, filling: Any, join: Callab
 
 def _pad_one(word: str, size: int, fill: str, join: Callable[[str, str], str]) -> str | None:
     word, fill = units(word), units(fill)
-    if size < 0 or (not fill and size > len(word)):
+    if size < 0 or not fill:
         return None
     missing = size - len(word)
     if missing <= 0:
@@ -254,11 +254,20 @@ def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> 
     return joined(word[: start - 1]) + new + joined(word[start - 1 + size :])
 
 
-@scalar("TRANSLATE(STRING, STRING, STRING) -> STRING", aliases=("TRANSLATE3",), spark="TRANSLATE({0}, {1}, {2})")
+def _translated_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return t.VarCharType(nullable=args[0].type.nullable)
+
+
+@scalar("TRANSLATE(STRING, STRING, STRING) -> STRING", aliases=("TRANSLATE3",), nulls=CUSTOM, returns=_translated_type,
+        spark="TRANSLATE({0}, COALESCE({1}, ''), COALESCE({2}, ''))")  # fmt: skip
 def translate(call: Invocation, text: Any, search: Any, replacement: Any) -> Any:
-    """Each character of ``search`` replaced by the one at its place; deleted where there is none."""
+    """Each character of ``search`` replaced by the one at its place; deleted where there is none.
+
+    A list that is NULL is an empty one.
+    """
+    search, replacement = pc.fill_null(search, ""), pc.fill_null(replacement, "")
     columns = [_column(text, call.n), search, replacement]
-    if all(isinstance(datum, pa.Scalar) and datum.is_valid for datum in (search, replacement)):
+    if all(isinstance(datum, pa.Scalar) for datum in (search, replacement)):
         old, new = search.as_py(), replacement.as_py()
         # One ASCII character by another is one byte by another, whatever stands around.
         if old.isascii() and new.isascii() and len(new) >= len(old):

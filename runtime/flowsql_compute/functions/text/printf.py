@@ -67,9 +67,8 @@ def _formatted(call: Invocation, pattern: str, values: tuple[Any, ...]) -> pa.Ar
         value = values[piece.argument]
         column = spread(value, call.n) if isinstance(value, pa.Scalar) else value
         text = _rendered(piece, column, call.arg_types[piece.argument + 1], call)
-        if text is None:
-            return pa.nulls(call.n, pa.string())
-        texts.append(text)
+        # A conversion that does not take the type writes a NULL all the same.
+        texts.append(_only_nulls(piece, column) if text is None else text)
     if not any(isinstance(text, pa.Array) for text in texts):
         return spread(pa.scalar("".join(text.as_py() for text in texts)), call.n)
     return pc.binary_join_element_wise(*texts, "")
@@ -178,15 +177,24 @@ def _rendered(one: Conversion, column: pa.Array, type_: t.LogicalType, call: Inv
     return None
 
 
+def _only_nulls(one: Conversion, column: pa.Array) -> pa.Array:
+    """NULLs as they are written; NULL where there is a value."""
+    made = pc.if_else(pc.is_null(column), pa.scalar(_missing(one)), pa.scalar(None, pa.string()))
+    return upper(made) if one.kind.isupper() else made
+
+
+def _missing(one: Conversion) -> str:
+    return _aligned("null"[: one.precision], one.width, one.flags.replace("0", ""))
+
+
 def _where_valid(column: pa.Array, text: str) -> pa.Array:
     return pc.if_else(pc.is_valid(column), pa.scalar(text), pa.scalar(None, pa.string()))
 
 
 def _rows(one: Conversion, column: pa.Array, render: Callable[[Any], str | None]) -> pa.Array:
     texts = map_distinct(column, render, pa.string())
-    missing = _aligned("null"[: one.precision], one.width, one.flags.replace("0", ""))
     # A value that the conversion does not take makes the whole text NULL; a NULL is written.
-    made = pc.if_else(pc.is_null(column), pa.scalar(missing), texts)
+    made = pc.if_else(pc.is_null(column), pa.scalar(_missing(one)), texts)
     return upper(made) if one.kind.isupper() else made
 
 

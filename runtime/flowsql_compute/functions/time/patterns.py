@@ -19,8 +19,15 @@ from flowsql_compute.eval.java.simple_date_format import format_seconds
 from flowsql_compute.eval.java.strict_moments import check_pattern, parse_strictly
 from flowsql_compute.eval.text.columns import KERNEL_ROWS
 from flowsql_compute.eval.text.parse import parse_text_column
-from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND, java_zone, local_to_utc, old_calendar_utc, utc_to_local
-from flowsql_compute.eval.time.civil import historic_days
+from flowsql_compute.eval.time.calendar import (
+    UNITS_PER_SECOND,
+    java_zone,
+    local_to_utc,
+    old_calendar_utc,
+    utc_to_local,
+    zone_of,
+)
+from flowsql_compute.eval.time.civil import civil_days, historic_days, month_length
 from flowsql_compute.eval.time.fixed_moments import read_fixed
 from flowsql_compute.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.arrow import compute as pc
@@ -203,7 +210,8 @@ def _plain_nanos(word: str) -> int | None:
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
-    seconds = historic_days(year, month, day) * 86_400 + (hour * 60 + minute) * 60 + second
+    days = civil_days(year, month, day) if day <= month_length(year, month) else historic_days(year, month, day)
+    seconds = days * 86_400 + (hour * 60 + minute) * 60 + second
     return seconds * 1_000_000_000 + int((found[7] or "").ljust(9, "0"))
 
 
@@ -244,7 +252,10 @@ def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> An
 
 def _points(column: pa.Array, digits: int, type_: pa.DataType) -> pa.Array:
     """Points in time of numbers that count so many digits of a second."""
-    if not 0 <= digits <= 9:
+    if digits > 9:
+        # A written precision is refused before; one of a row divides on, down to the epoch.
+        column, digits = pc.multiply(column, pa.scalar(0, column.type)), 3
+    if digits < 0:
         raise ExecutionError(
             "bad-precision", f"Precision for TO_TIMESTAMP_LTZ must be between 0 and 9 but was {digits}."
         )
@@ -282,7 +293,11 @@ def _text_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
 
 
 def _check_written(args: Sequence[Expr], span: Span | None) -> None:
-    """A written pattern must be one of Java's, even if it is never asked."""
+    """A written pattern must be one of Java's, a written zone a known one, even if they are never asked."""
+    zone = args[2] if len(args) > 2 else None
+    if isinstance(zone, Literal) and zone.value is not None and not _is_zone(zone.value):
+        message = f"Invalid timezone for parsing TIMESTAMP_LTZ: Unknown time-zone ID: {zone.value}"
+        raise BindError("unknown-time-zone", message, zone.span or span)
     pattern = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
     if pattern is None:
         return
@@ -306,7 +321,8 @@ def _check_written(args: Sequence[Expr], span: Span | None) -> None:
 def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
     """The point in time of a text, in the given zone (UTC if none).
 
-    Text that is no moment fails, text that does not fit a given pattern is NULL.
+    Text that is no moment fails, text that does not fit a given pattern is NULL, as are patterns and zones of rows that
+    are none.
     """
     column = _column(text, call.n)
     if pattern is None:
@@ -320,24 +336,25 @@ def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone
     values, valid = values_and_validity(wall)
     per_second = UNITS_PER_SECOND[wall.type.unit]
     if zone is None or isinstance(zone, pa.Scalar):
-        if zone is not None and not zone.is_valid:
-            return pa.nulls(call.n, to_arrow(call.type))
         name = "UTC" if zone is None else zone.as_py()
-        return make_array(_in_zone(values, per_second, name), valid, to_arrow(call.type))
+        if name is None or not _is_zone(name):
+            return pa.nulls(call.n, to_arrow(call.type))
+        return make_array(local_to_utc(values, per_second, name), valid, to_arrow(call.type))
     made = pa.nulls(call.n, to_arrow(call.type))
     for one in pc.unique(zone):
-        if one.is_valid:
+        if one.is_valid and _is_zone(one.as_py()):
             here = pc.fill_null(pc.equal(zone, one), False)
-            made = pc.if_else(here, make_array(_in_zone(values, per_second, one.as_py()), valid, made.type), made)
+            made = pc.if_else(here, make_array(local_to_utc(values, per_second, one.as_py()), valid, made.type), made)
     return made
 
 
-def _in_zone(values: Int64s, per_second: int, zone: str) -> Int64s:
+def _is_zone(zone: str) -> bool:
+    """True for the name of a zone, or an offset."""
     try:
-        return local_to_utc(values, per_second, zone)
-    except BindError as error:
-        message = f"Invalid timezone for parsing TIMESTAMP_LTZ: Unknown time-zone ID: {zone}"
-        raise ExecutionError("unknown-time-zone", message) from error
+        zone_of(zone)
+    except BindError:
+        return False
+    return True
 
 
 @scalar("FROM_UNIXTIME(INTEGER, [STRING]) -> STRING", nulls=NULLABLE, spark=None)

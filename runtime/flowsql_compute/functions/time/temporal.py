@@ -277,7 +277,7 @@ def _part_function(name: str, unit: str, doc: str) -> None:
         return moment
 
     kernel.__doc__ = doc
-    scalar(f"{name}(DATETIME) -> BIGINT", rewrite=rewrite, spark=None)(kernel)
+    scalar(f"{name}(DATETIME) -> BIGINT", f"{name}(INTERVAL) -> BIGINT", rewrite=rewrite, spark=None)(kernel)
 
 
 for _name, _unit, _doc in (
@@ -331,7 +331,11 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     arrow_type = to_arrow(call.type)
     match type_:
         case t.DateType():
-            made = values if unit in _CLOCK_UNITS else _round_days(values, unit, up)
+            if unit == "DAY":
+                # Of a DATE, Flink takes the next day, whatever the day.
+                made = values + up
+            else:
+                made = values if unit in _CLOCK_UNITS else _round_days(values, unit, up)
             return make_array(made.astype(np.int32), valid, arrow_type)
         case t.TimeType():
             step = _CLOCK_UNITS.get(unit, DAY_MS)
@@ -344,7 +348,9 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     # Flink rounds milliseconds: what is finer is cut off before. The zone's offset at the moment counts for both ends.
     wall = utc_to_local(values, per_second, zone)
     offset = wall - values
-    wall = wall // (per_second // 1000)
+    # To milliseconds, a TIMESTAMP of finer ones goes up.
+    fine = up and unit == "MILLISECOND" and isinstance(type_, t.TimestampType)
+    wall = -(-wall // (per_second // 1000)) if fine else wall // (per_second // 1000)
     if unit in _CLOCK_UNITS or unit == "DAY":
         step = _FIXED_UNITS_MS[unit]
         wall = -(-wall // step) * step if up else wall // step * step

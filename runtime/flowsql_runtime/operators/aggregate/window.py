@@ -26,7 +26,7 @@ from flowsql_runtime.state.names import StateNames, TableNames
 from flowsql_runtime.state.stores import StoredColumn
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
-from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
+from flowsql_runtime.window.zone import rowtime_ms, to_epoch_ms, to_local_ms
 
 Int32s = npt.NDArray[np.int32]
 
@@ -414,7 +414,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
                 case WindowProperty.END:
                     values = windows
                 case WindowProperty.TIME:
-                    values = self._triggers
+                    values = rowtime_ms(windows, self.spec.window.zone)
                 case WindowProperty.PROCTIME:
                     values = self._triggers
                     known = np.full(len(values), self.spec.window.processing_time)

@@ -24,7 +24,7 @@ from flowsql_runtime.state.names import StateNames
 from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
-from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
+from flowsql_runtime.window.zone import rowtime_ms, to_epoch_ms, to_local_ms
 
 Int32s = npt.NDArray[np.int32]
 
@@ -232,6 +232,8 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
                     values = self._slicing.start(ends)
                 case WindowProperty.END:
                     values = ends
+                case WindowProperty.TIME:
+                    values = rowtime_ms(ends, self.spec.window.zone)
                 case WindowProperty.PROCTIME:
                     known = np.full(len(ends), self.spec.window.processing_time)
             made.append(array_of_words([values], known, to_arrow(column.type)))

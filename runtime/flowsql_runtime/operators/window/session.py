@@ -28,7 +28,7 @@ from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_colu
 from flowsql_runtime.state.names import StateNames, TableNames
 from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
-from flowsql_runtime.window.zone import to_local_ms
+from flowsql_runtime.window.zone import rowtime_ms, to_local_ms
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -289,7 +289,8 @@ class SessionAggregateOperator(SessionOperator[SessionAggregateSpec]):
             shown = np.flatnonzero(self._program.store.row_counts(closed.slots))
         slots = np.ascontiguousarray(closed.slots[shown])
         made: list[Any] = [*self._sessions.index.columns_at(slots), *self._program.results_at(slots)]
-        bounds = {WindowProperty.START: closed.starts, WindowProperty.END: closed.ends}
+        times = rowtime_ms(closed.ends, self.window.zone)
+        bounds = {WindowProperty.START: closed.starts, WindowProperty.END: closed.ends, WindowProperty.TIME: times}
         for property_ in self.spec.properties:
             values = bounds.get(property_, closed.triggers)[shown]
             known = None
@@ -354,7 +355,7 @@ class SessionTableFunctionOperator(SessionOperator[SessionTableFunctionSpec]):
         places = places[order]
         _, kinds, *flat = self._rows.gather(rows[order])
         made = whole_columns(self._types, flat)
-        for values in (closed.starts, closed.ends, closed.triggers):
+        for values in (closed.starts, closed.ends, rowtime_ms(closed.ends, self.window.zone)):
             made.append(array_of_words([values[places]], None, to_arrow(self.output_schema[len(made)].type)))
         self._rows.drop_slots(closed.slots)
         found = values_and_validity(kinds)[0].astype(np.uint8)

@@ -1,0 +1,1 @@
+SELECT DATE_FORMAT(TIMESTAMP '2020-01-01 00:00:00', p) FROM (VALUES ('bogus', 'nowhere', 1), ('yyyy-MM-dd', 'UTC', 3)) AS t(p, z, n);

@@ -1,0 +1,1 @@
+SELECT DECODE(x'61', p) FROM (VALUES ('bogus', 'nowhere', 1), ('yyyy-MM-dd', 'UTC', 3)) AS t(p, z, n);
