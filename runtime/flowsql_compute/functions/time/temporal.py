@@ -331,11 +331,7 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     arrow_type = to_arrow(call.type)
     match type_:
         case t.DateType():
-            if unit == "DAY":
-                # Of a DATE, Flink takes the next day, whatever the day.
-                made = values + up
-            else:
-                made = values if unit in _CLOCK_UNITS else _round_days(values, unit, up)
+            made = values if unit in _CLOCK_UNITS else _round_date(values, unit, up)
             return make_array(made.astype(np.int32), valid, arrow_type)
         case t.TimeType():
             step = _CLOCK_UNITS.get(unit, DAY_MS)
@@ -360,6 +356,11 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
         wall = _round_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS
     require_range(wall // 1000 if valid is None else np.where(valid, wall // 1000, 0), arrow_type)
     return make_array(wall * (per_second // 1000) - offset, valid, arrow_type)
+
+
+def _round_date(days: Int64s, unit: str, up: bool) -> Int64s:
+    """Epoch days of the unit's start. The ceiling of a DATE to DAY is the next day in Flink, whatever the day."""
+    return days + up if unit == "DAY" else _round_days(days, unit, up)
 
 
 def _round_days(days: Int64s, unit: str, up: bool) -> Int64s:

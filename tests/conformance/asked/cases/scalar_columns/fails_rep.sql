@@ -1,1 +1,0 @@
-SELECT REPEAT('a', n - 2), LPAD('a', n - 2, 'b'), LEFT('abc', n - 2), RIGHT('abc', n - 2), SUBSTRING('abc', n - 2), OVERLAY('abc' PLACING 'x' FROM n - 2) FROM (VALUES ('bogus', 'nowhere', 1), ('yyyy-MM-dd', 'UTC', 3)) AS t(p, z, n);
