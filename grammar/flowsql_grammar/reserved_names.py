@@ -30,7 +30,7 @@ def words_meant_as_names(tokens: Sequence[Token], index: int, start: str) -> tup
     >>> [word.text for word in words], whole
     (['date', 'at'], True)
     """
-    current, found = list(tokens), []
+    current, found = list(tokens), list[Token]()
     fault: int | None = index
     while fault is not None and len(found) < _MOST_WORDS:
         quoted = _quoted(current, fault, start)
