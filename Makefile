@@ -95,6 +95,7 @@ chaos: $(VENV)/test.installed
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m nightly
 	$(BIN)/python tests/chaos/chaos.py 40
 	$(BIN)/python tests/chaos/recovery/harness.py 400
+	$(BIN)/python tests/chaos/resuming/harness.py 100
 	$(BIN)/python tests/chaos/recovery/faults.py
 	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python -m tests.chaos.kafka.harness 100 10 || test $$? -eq 3
 

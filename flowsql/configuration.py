@@ -75,14 +75,19 @@ def file_configuration(tell: Tell = warn_program) -> Configuration:
     return set_options(Configuration(), _flat(content), tell)
 
 
-def command_line_configuration(settings: Iterable[tuple[str, str]], output_format: str, tell: Tell) -> Configuration:
+def command_line_configuration(
+    settings: Iterable[tuple[str, str]], output_format: str, tell: Tell, defaults: Iterable[tuple[str, str]] = ()
+) -> Configuration:
     """The file's layer, what the output format implies, and ``-D`` settings on top, later ones winning.
+
+    ``defaults`` count where the file says nothing.
 
     The uppermost layer is empty: ``SET`` writes there, and ``RESET`` empties it again.
     """
     base = file_configuration(tell)
     if output_format == "jsonl":
         base.set("flowsql.print.format", "jsonl")
+    set_options(base, ((key, value) for key, value in defaults if base.text(key) is None), tell)
     return set_options(base.with_layer(), settings, tell).with_layer()
 
 

@@ -14,6 +14,7 @@ from flowsql.cli.arguments.parser import (
 )
 from flowsql.cli.arguments.script import Invocation
 from flowsql.cli.restarts import restarts_told_here
+from flowsql.cli.resuming import holds
 from flowsql.cli.session import Session, StatementFailedError
 from flowsql.cli.start import begin
 from flowsql.table.session.environment import TableEnvironment
@@ -25,6 +26,8 @@ def run(invocation: Invocation) -> int:
     if begun is None:
         return EXIT_USAGE
     sources, configuration, out = begun
+    if invocation.resume is not None and not holds(invocation.resume):
+        return EXIT_FAILED
     session = Session(
         TableEnvironment.of_configuration(configuration),
         out,
@@ -33,6 +36,7 @@ def run(invocation: Invocation) -> int:
         invocation.timeout_s,
         # Statements given on the command line stand there to be read already.
         echoes=invocation.file is not None,
+        resume=invocation.resume,
     )
     try:
         with restarts_told_here():

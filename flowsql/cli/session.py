@@ -18,6 +18,7 @@ from flowsql.cli.progress import above_progress, progress
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.cli.render.forms import FORMS
 from flowsql.cli.restarts import tell_restart
+from flowsql.cli.resuming import check_still_resumes, tell_start
 from flowsql.cli.silence import explained_silence
 from flowsql.common.public_api import VERBOSE
 from flowsql.table.table_result import AnswerKind
@@ -71,6 +72,7 @@ class Session:
         max_rows: rows after which a query ends; None: all.
         timeout_s: seconds after which a query ends; None: never.
         echoes: whether statements are shown before they run.
+        resume: the folder from which jobs go on by themselves.
     """
 
     def __init__(
@@ -81,7 +83,9 @@ class Session:
         max_rows: int | None = None,
         timeout_s: float | None = None,
         echoes: bool = False,
+        resume: str | None = None,
     ) -> None:
+        self._resume = resume
         self.environment = environment
         environment.catalogs.on_inferred = _tell_inferred
         self.out = out
@@ -117,6 +121,8 @@ class Session:
                     self._client_command(statement.kind, renderer)
                 else:
                     self._run(statement, source, renderer, started)
+                if self._resume is not None:
+                    check_still_resumes(self.environment.configuration, self._resume)
             except FlowSqlError as error:
                 raise self.report(error.within(source), renderer) from error
             except (BrokenPipeError, RecursionError, MemoryError, StatementFailedError):
@@ -191,6 +197,8 @@ class Session:
         """
         deadline = None if self._timeout_s is None else started + self._timeout_s
         job = result.get_job_client()
+        if job is not None and self._resume is not None and result.kind is AnswerKind.CHANGE:
+            tell_start(job)
         if job is not None:
             job.on_restart(lambda restart: tell_restart(restart, source))
         try:

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from flowsql.cli.arguments.script import Invocation
 from flowsql.configuration import command_line_configuration
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.span import Source
+
+#: Without checkpoints there would be nothing to go on from.
+_RESUMING: Final = (("execution.checkpointing.interval", "10 s"),)
 
 
 def begin(invocation: Invocation) -> tuple[list[tuple[Source, bool]], Configuration, TextIO] | None:
@@ -25,7 +28,8 @@ def begin(invocation: Invocation) -> tuple[list[tuple[Source, bool]], Configurat
     use_utf8()
     try:
         sources = list(_sources(invocation))
-        configuration = command_line_configuration(invocation.settings, invocation.format, warn)
+        defaults = () if invocation.resume is None else _RESUMING
+        configuration = command_line_configuration(invocation.settings, invocation.format, warn, defaults)
         return sources, configuration, open_output(invocation.output)
     except (OSError, UnicodeDecodeError) as error:
         print(f"flowsql: error: {_reading_error(error)}", file=sys.stderr)

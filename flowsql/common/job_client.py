@@ -46,6 +46,21 @@ class JobClient:
         """Where the job stands, in Flink's words."""
         return self._job.status
 
+    def get_job_name(self) -> str:
+        """As it was submitted under, ``pipeline.name``, or what its INSERTs write."""
+        return self._job.name
+
+    def started_from(self) -> str | None:
+        """Path of the checkpoint or savepoint that the job started from; None: from its beginning."""
+        return self._job.started_from
+
+    def ended_before(self) -> bool:
+        """Whether an earlier process ran the job to its end, so that it does nothing here.
+
+        Only with ``execution.state-recovery.path`` = ``latest``.
+        """
+        return self._job.ended_before
+
     def is_over(self) -> bool:
         """Whether the job finished, failed or was cancelled."""
         return self._job.is_over()

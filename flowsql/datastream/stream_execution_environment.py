@@ -344,22 +344,25 @@ class StreamExecutionEnvironment(WithoutJava):
         return json_plan(self._built(self.recorder.sinks).plan)
 
     def job_graph(self, job_name: str | None = None) -> JobGraph:
-        """What was recorded since the last time, as the runtime takes it; the next call begins anew.
+        """What was recorded since the last time, as the runtime takes it.
+
+        The next call begins anew, also where this one raises an error.
 
         Raises:
             PlanError: nothing was recorded, or its parts do not fit together.
         """
         from flowsql.datastream.plan.graph import to_job_graph
 
-        builder = self._built(self.recorder.sinks)
+        ends = list(self.recorder.sinks)
+        # Whatever becomes of this job, the next one is without it.
+        self.recorder.sinks.clear()
+        builder = self._built(ends)
         name = job_name or self.configuration.text("pipeline.name") or DEFAULT_JOB_NAME
         options = {**builder.configuration, **dict(self.configuration.items())}
         if builder.settings.batch:
             # AUTOMATIC is decided here; the runtime takes no checkpoints in batch mode.
             options[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
-        graph = to_job_graph(builder.plan, name, builder.settings, tuple(options.items()))
-        self.recorder.sinks.clear()
-        return graph
+        return to_job_graph(builder.plan, name, builder.settings, tuple(options.items()))
 
     def _built(self, ends: Sequence[int]) -> PlanBuilder:
         if streams_on_spark(self.configuration):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.graph.spark import SparkJob
     from flowsql_planner.lineage.model import Lineage
+    from flowsql_runtime.checkpoint.continuation import Continuation
 
 
 class BoundProject:
@@ -71,9 +72,9 @@ class BoundProject:
         """Several INSERTs of a node are one job."""
         return op.StatementSet(tuple(inserts)) if len(inserts) > 1 else inserts[0]
 
-    def start(self, node: Node, inserts: Sequence[op.Insert]) -> TableResult:
-        """Start the job of a node, under the options that are set now."""
-        return self.environment.run_bound(self.operation(inserts), node.place.source)
+    def start(self, node: Node, inserts: Sequence[op.Insert], continuation: Continuation | None = None) -> TableResult:
+        """Start the job of a node, under the options that are set now; ``continuation``: of a streaming job."""
+        return self.environment.run_bound(self.operation(inserts), node.place.source, continuation)
 
     def plan(self, node: Node) -> JobGraph | SparkJob:
         """The job that a node would start.

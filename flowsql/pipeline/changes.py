@@ -52,8 +52,8 @@ def node_changes(bound: BoundProject, kept: Kept) -> list[NodeChange]:
     for key in kept.keys:
         if key not in bound.keys.values():
             tables, _, _ = key.rpartition("#")
-            stopped = kept.stopped.get(key)
-            reason = "" if stopped is None else hidden(f"nothing goes on from {stopped.savepoint}")
+            newest = kept.continuation(key).newest(dict(bound.environment.configuration.items()))
+            reason = "" if newest is None else hidden(f"nothing goes on from {newest.path}")
             found.append(NodeChange(Kind.REMOVED, "-", tables, reason))
     return found
 
@@ -62,19 +62,22 @@ def _of_node(bound: BoundProject, kept: Kept, node: Node, key: str) -> NodeChang
     where, title = str(node.place), node.title
     # A plan is made of each: what has none is told here, too.
     graph = bound.plan(node)
-    stopped, done = kept.stopped.get(key), kept.done.get(key)
-    known = stopped or done
+    started, done = kept.jobs.get(key), kept.done.get(key)
+    known = started or done
     if known is None:
         return NodeChange(Kind.NEW, where, title)
     # A stream that goes on has new files to read, as is its way.
-    kinds = [kind for kind in CHANGES if stopped is None or kind != "inputs"]
+    kinds = [kind for kind in CHANGES if started is None or kind != "inputs"]
     causes = [CHANGES[kind] for kind in kinds if known.parts.get(kind) != bound.parts[node][kind]]
     kind = Kind.CHANGED if causes else Kind.UNCHANGED
-    if stopped is None or not isinstance(graph, JobGraph):
+    if started is None or not isinstance(graph, JobGraph):
         return NodeChange(kind, where, title, ", ".join(causes))
     try:
-        remembered = remembered_in(open_snapshot(stopped.savepoint).manifest)
+        newest = kept.continuation(key).newest(node.settings)
+        if newest is None:
+            return NodeChange(kind, where, title, ", ".join([*causes, "starts from the beginning"]))
+        remembered = remembered_in(open_snapshot(newest.path, node.settings).manifest)
     except FlowSqlError as error:
         raise node.place.located(error) from None
-    reason = ", ".join([*causes, hidden(f"goes on from {stopped.savepoint}")])
+    reason = ", ".join([*causes, hidden(f"goes on from {newest.path}")])
     return NodeChange(kind, where, title, reason, compare(remembered, with_late_calls(remembered, graph)))

@@ -26,11 +26,14 @@ CHANGES: Final = {
     "settings": "its settings changed",
     "inputs": "files that it reads changed",
 }
-#: Options that change how fast a batch job is, or what is printed, and never its rows.
+#: Options that change how fast a job is, when it stops, what it starts from, or what is printed, and never its rows.
 _WITHOUT_EFFECT: Final = (
-    "execution.batch.engine", "execution.batch.local-threshold", "flowsql.memory", "flowsql.print.", "io.tmp.dirs",
-    "metrics.", "parallelism.default", "pipeline.max-parallelism", "pipeline.name", "python.execution-mode",
-    "python.fn-execution.", "s3.", "spark.", "sql-client.", "table.dml-sync", "table.exec.resource.", "taskmanager.",
+    "execution.batch.engine", "execution.batch.local-threshold", "execution.buffer-timeout", "execution.checkpointing.",
+    "execution.state-recovery.", "flowsql.memory", "flowsql.network.", "flowsql.print.", "flowsql.source.batch-rows",
+    "flowsql.state-recovery.", "flowsql.trigger", "io.tmp.dirs", "jobmanager.", "metrics.", "parallelism.default",
+    "pipeline.max-parallelism", "pipeline.name", "python.execution-mode", "python.fn-execution.", "restart-strategy.",
+    "s3.", "spark.", "sql-client.", "state.backend.", "state.checkpoints.", "state.savepoints.", "table.dml-sync",
+    "table.exec.resource.", "taskmanager.",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from flowsql.pipeline.bound import BoundProject
-from flowsql.pipeline.kept import OWN_FOLDER, Done, Kept, Stopped
+from flowsql.pipeline.kept import OWN_FOLDER, Done, Kept
 from flowsql.pipeline.outcome import BROKEN, Outcome, Status
 from flowsql.pipeline.project import Node
 from flowsql.pipeline.rerun import leave_folder
@@ -20,7 +20,7 @@ from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.secrets.hidden import hidden
 from flowsql_planner.logical.nodes import Scan
 from flowsql_planner.logical.rewrite import walk
-from flowsql_runtime.checkpoint.settings import RECOVERY_PATH, SAVEPOINT_DIRECTORY
+from flowsql_runtime.checkpoint.settings import DIRECTORY, SAVEPOINT_DIRECTORY, STORAGE
 from flowsql_runtime.task.trigger import reads_what_is_there
 
 if TYPE_CHECKING:
@@ -93,13 +93,26 @@ class Streams:
         key = self._bound.keys[node]
         if self._full:
             return "from the beginning (--full)"
-        stopped, done = self._kept.stopped.get(key), self._kept.done.get(key)
-        if stopped is not None:
-            return hidden(f"from {stopped.savepoint}")
+        done = self._kept.done.get(key)
+        newest = self._newest(node)
+        if newest is not None:
+            return hidden(f"from {newest}")
         if done is not None and dict(done.parts) == self._bound.parts[node]:
             return ""
         waits = self._waits[node]
         return f"when {waits[0].place} has ended" if waits else "from the beginning"
+
+    def _newest(self, node: Node) -> str | None:
+        """The snapshot that the node goes on from.
+
+        Raises:
+            FlowSqlError: something that was visible would be written once more; at the node.
+        """
+        try:
+            folder = self._kept.continuation(self._bound.keys[node]).newest(node.settings)
+        except FlowSqlError as error:
+            raise node.place.located(error) from None
+        return None if folder is None else folder.path
 
     # Running
 
@@ -158,14 +171,16 @@ class Streams:
             self._kept.start_over(key)
         self._kept.forget(key)
         bound.hold(node)
-        stopped = self._kept.stopped.get(key)
-        if stopped is not None:
-            configuration.set(RECOVERY_PATH.key, stopped.savepoint)
+        own = bound.opened.folder / OWN_FOLDER
         if not configuration.get(SAVEPOINT_DIRECTORY):
-            configuration.set(SAVEPOINT_DIRECTORY.key, str(bound.opened.folder / OWN_FOLDER / "savepoints"))
+            configuration.set(SAVEPOINT_DIRECTORY.key, str(own / "savepoints"))
+        if not configuration.get(DIRECTORY) and configuration.text(STORAGE.key) is None:
+            # In memory they would go with the process, and what they committed would come again.
+            configuration.set(DIRECTORY.key, str(own / "checkpoints"))
         started = time.monotonic()
         try:
-            result = bound.start(node, bound.inserts[node])
+            going_on = self._kept.continuation(key, bound.parts[node])
+            result = bound.start(node, bound.inserts[node], going_on)
         except FlowSqlError as error:
             outcome.fail(error)
             told(outcome, None)
@@ -190,7 +205,6 @@ class Streams:
             else:
                 outcome.status = Status.STOPPED
                 outcome.reason = hidden(path)
-                self._kept.stop(key, Stopped(parts, path))
         except FlowSqlError as error:
             outcome.fail(error)
         told(outcome, job)

@@ -58,8 +58,10 @@ class StatementSet(WithoutJava):
         Raises:
             BindError: the environment has no streams.
         """
-        self._environment.attach(*self._whole())
-        self._inserts.clear()
+        try:
+            self._environment.attach(*self._whole())
+        finally:
+            self._inserts.clear()
 
     def explain(self, *extra_details: object) -> str:
         """The plans of the whole set."""
@@ -79,10 +81,11 @@ class StatementSet(WithoutJava):
         return CompiledPlan(self._environment, self._environment.compile_tree(*self._whole()))
 
     def execute(self) -> TableResult:
-        """Start the job; the set is empty again afterwards."""
-        result = self._environment.execute(*self._whole())
-        self._inserts.clear()
-        return result
+        """Start the job; the set is empty again afterwards, also where the job could not be started."""
+        try:
+            return self._environment.execute(*self._whole())
+        finally:
+            self._inserts.clear()
 
     def _whole(self) -> tuple[ast.StatementSet, Source]:
         """All INSERTs as one statement, and the text that its places point into: theirs, one below the other."""

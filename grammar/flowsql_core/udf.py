@@ -139,6 +139,11 @@ class MetricGroup:
         return ".".join((*self._scope, name))
 
 
+def task_with_subtasks(task_name: str, subtask: int, parallelism: int, attempt: int) -> str:
+    """As Flink's ``TaskInfo`` writes it: ``Map (2/4)#0``; the subtask counts from 1."""
+    return f"{task_name} ({subtask + 1}/{parallelism})#{attempt}"
+
+
 class FunctionContext:
     """What ``open`` of a function is given."""
 
@@ -150,6 +155,7 @@ class FunctionContext:
         subtask: int,
         parallelism: int,
         max_parallelism: int,
+        attempt: int = 0,
     ) -> None:
         self._metrics = metrics
         self._job_parameters = job_parameters
@@ -157,6 +163,7 @@ class FunctionContext:
         self._subtask = subtask
         self._parallelism = parallelism
         self._max_parallelism = max_parallelism
+        self._attempt = attempt
 
     def get_metric_group(self) -> MetricGroup:
         """Metrics of this subtask."""
@@ -167,12 +174,12 @@ class FunctionContext:
         return self._job_parameters.get(key, default_value)
 
     def get_task_name(self) -> str:
-        """The operator's name."""
+        """The task's name: the names of its operators, in a chain, with ``->`` between."""
         return self._task_name
 
     def get_task_name_with_subtasks(self) -> str:
-        """The operator's name with the subtask: ``name (3/6)``."""
-        return f"{self._task_name} ({self._subtask + 1}/{self._parallelism})"
+        """The task's name with subtask and attempt: ``name (3/6)#0``."""
+        return task_with_subtasks(self._task_name, self._subtask, self._parallelism, self._attempt)
 
     def get_number_of_parallel_subtasks(self) -> int:
         """The parallelism of the operator."""
@@ -187,8 +194,8 @@ class FunctionContext:
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """How often the subtask was started before: 0, jobs do not restart yet."""
-        return 0
+        """How often the subtask was started before: 0, and one more after each restart."""
+        return self._attempt
 
 
 class UserDefinedFunction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Invocation:
     timeout_s: float | None
     output: str | None = None
     history: str | None = None
+    #: The folder from which jobs go on by themselves.
+    resume: str | None = None
 
     @property
     def is_shell(self) -> bool:
@@ -45,6 +48,10 @@ def parse(arguments: Sequence[str]) -> Invocation:
     found = parser.parse_args(words)
     if found.from_savepoint is None and (found.claim or found.allow_non_restored_state):
         parser.error("--claim and --allow-non-restored-state say how to start from a savepoint: give one with -s PATH")
+    if found.resume is not None and found.from_savepoint is not None:
+        parser.error("--resume finds what jobs go on from by itself, and -s PATH names it: give one of them")
+    if found.resume == "":
+        parser.error("--resume needs a folder: --resume DIR")
     if found.file is not None and found.command is not None:
         parser.error("give a script with -f FILE or statements with -c SQL, not both")
     file = found.file
@@ -61,6 +68,7 @@ def parse(arguments: Sequence[str]) -> Invocation:
         timeout_s=found.timeout,
         output=found.output,
         history=found.history,
+        resume=None if found.resume is None else resume_folder(found.resume),
     )
 
 
@@ -100,6 +108,13 @@ def _make_parser() -> Parser:
         action="store_true",
         help="with -s: drop state of the snapshot that no operator of the job takes",
     )
+    add(
+        "--resume",
+        metavar="DIR",
+        help="start, or go on from the newest checkpoint of each job in this folder, which one process at a time has: "
+        "sets execution.state-recovery.path to 'latest', execution.checkpointing.dir, and an interval of 10 s where "
+        "none is set",
+    )
     add("--format", choices=FORMATS, default=FORMATS[0], help="how answers are printed (default: %(default)s)")
     add("-o", "--output", metavar="FILE", help="write answers to this file")
     add("-hist", "--history", metavar="FILE", help="where the shell keeps what was typed (default: ~/.flowsql-history)")
@@ -110,13 +125,21 @@ def _make_parser() -> Parser:
 
 
 def _recovery_settings(found: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """What ``-s`` and the words behind it stand for; they win over ``-D``."""
+    """What ``-s``, the words behind it and ``--resume`` stand for; they win over ``-D``."""
+    if found.resume is not None:
+        yield "execution.state-recovery.path", "latest"
+        yield "execution.checkpointing.dir", resume_folder(found.resume)
     if found.from_savepoint is not None:
         yield "execution.state-recovery.path", found.from_savepoint
         if found.claim:
             yield "execution.state-recovery.claim-mode", "CLAIM"
         if found.allow_non_restored_state:
             yield "execution.state-recovery.ignore-unclaimed-state", "true"
+
+
+def resume_folder(name: str) -> str:
+    """The folder of ``--resume``, wherever the script is read; a URI stays as it is and is refused by the engine."""
+    return name if "://" in name else os.path.abspath(os.path.expanduser(name))
 
 
 class _Version(argparse.Action):

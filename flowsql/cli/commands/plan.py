@@ -91,7 +91,9 @@ def _plan_project(invocation: PlanInvocation) -> int:
         environment = project_environment(opened, invocation.settings)
         with opened.inside():
             bound = BoundProject(opened, environment.tried_out())
-            changes = node_changes(bound, Kept(opened))
+            kept = Kept(opened)
+            bound.keys = kept.keys_of(bound.keys, bound.parts)
+            changes = node_changes(bound, kept)
     except OSError as error:
         print(f"flowsql: error: {error}", file=sys.stderr)
         return EXIT_USAGE

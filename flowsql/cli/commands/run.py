@@ -81,7 +81,9 @@ def run(invocation: RunInvocation) -> int:
 def _planned(bound: BoundProject, invocation: RunInvocation) -> Pipeline | Streams:
     nodes = selected(invocation.select, bound.order, bound.before, whole_tables=bound.is_batch)
     kind = Pipeline if bound.is_batch else Streams
-    return kind(bound, Kept(bound.opened), full=invocation.full, nodes=nodes)
+    kept = Kept(bound.opened)
+    bound.keys = kept.keys_of(bound.keys, bound.parts)
+    return kind(bound, kept, full=invocation.full, nodes=nodes)
 
 
 @contextlib.contextmanager

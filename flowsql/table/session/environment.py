@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from flowsql_planner.lint.model import Finding, Rule
     from flowsql_planner.logical.nodes import Rel
     from flowsql_planner.planner import OnPlan
+    from flowsql_runtime.checkpoint.continuation import Continuation
 
 N = TypeVar("N", bound="ast.Node")
 
@@ -390,9 +391,14 @@ class TableEnvironment(CatalogObjects):
         with located(source):
             return self._executor.bind(statement, source)
 
-    def run_bound(self, operation: op.Operation, source: Source) -> TableResult:
-        """Do what a statement of a text asks for; the caller waits for jobs itself."""
-        with located(source):
+    def run_bound(
+        self, operation: op.Operation, source: Source, continuation: Continuation | None = None
+    ) -> TableResult:
+        """Do what a statement of a text asks for; the caller waits for jobs itself.
+
+        ``continuation``: how the statement's job goes on from its last process.
+        """
+        with located(source), self._executor.going_on(continuation):
             return self._executor.run(operation)
 
     def plan_bound(self, inserts: Sequence[op.Insert], source: Source) -> JobGraph | SparkJob:

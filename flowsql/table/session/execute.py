@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from flowsql_planner.compiled_plan import CompiledPlan
     from flowsql_planner.logical.nodes import Rel
     from flowsql_planner.planner import Explainable, OnPlan, Planner
+    from flowsql_runtime.checkpoint.continuation import Continuation
     from flowsql_runtime.cluster.local import LocalCluster
     from flowsql_runtime.spark.sessions.host import SparkHost
 
@@ -70,10 +72,21 @@ class StatementExecutor:
         self.spark: SparkHost | None = None
         #: Views of the program's DataFrames.
         self._frames: list[str] = []
+        #: Of the job that the next statement starts.
+        self._continuation: Continuation | None = None
         #: Is told the physical plans of streams before they run.
         self.on_plan: OnPlan | None = None
         #: Rows of tables that the program gave, by the id under which jobs find them.
         self._rows: dict[str, InlineRows] = {}
+
+    @contextlib.contextmanager
+    def going_on(self, continuation: Continuation | None) -> Iterator[None]:
+        """Within the block a job goes on from its last process, as told; None: as its options say."""
+        self._continuation = continuation
+        try:
+            yield
+        finally:
+            self._continuation = None
 
     def execute(self, statement: Statement, source: Source) -> TableResult:
         """Run a statement."""
@@ -354,7 +367,9 @@ class StatementExecutor:
         from flowsql_planner.planner import Planner
 
         buffer = CollectBuffer()
-        planner = Planner(self._with_zone().with_layer({RUNTIME_MODE.key: "streaming", EXECUTION_TARGET.key: "local"}))
+        # It counts what is there: no job goes on from it.
+        layer = {RUNTIME_MODE.key: "streaming", EXECUTION_TARGET.key: "local", "execution.state-recovery.path": ""}
+        planner = Planner(self._with_zone().with_layer(layer))
         job = self._submit(planner.plan_query(operation.query, buffer))
         result = TableResult(AnswerKind.QUERY, operation.query.schema, collected=buffer, job=job, streaming=True)
         keys = len(operation.partition_keys)
@@ -411,7 +426,9 @@ class StatementExecutor:
     def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
+            from flowsql_runtime.checkpoint.resume_folder import check_streaming
 
+            check_streaming(self._configuration)
             return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts, self.spark), None)
         if self._is_on_spark():
             from flowsql.table.session import spark_streaming
@@ -444,7 +461,7 @@ class StatementExecutor:
         if self._cluster is None:
             self._cluster = LocalCluster()
         graph = self._with_rows(graph)
-        job = self._cluster.submit(graph)
+        job = self._cluster.submit(graph, continuation=self._continuation)
         watch(job)
         return JobClient(job, graph)
 

@@ -117,7 +117,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """Name of the operator."""
+        """Name of the task: the names of its operators, in a chain, with ``->`` between."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
@@ -133,11 +133,11 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """0 for the first run."""
+        """How often the subtask was started before: 0, and one more after each restart."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """``name (3/6)``: the subtask counts from 1 there."""
+        """``name (3/6)#0``: the subtask counts from 1 there, the attempt from 0."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:

@@ -101,6 +101,8 @@ class CheckpointCoordinator:
         completed: the job's snapshots, kept over attempts.
         metrics: counts snapshots, over attempts too.
         on_failure: more checkpoints in a row failed than are tolerable, or a commit did.
+        before_commit: hears of each complete snapshot (kind, number, path) before anything of it is committed; what it
+            raises makes the job fail.
     """
 
     def __init__(
@@ -116,7 +118,9 @@ class CheckpointCoordinator:
         metrics: CheckpointMetrics,
         clock: Clock,
         on_failure: Callable[[BaseException], None],
+        before_commit: Callable[[SnapshotKind, int, str], None] | None = None,
     ) -> None:
+        self._before_commit = before_commit
         self._job_id = job_id
         self._graph = graph
         self._tasks = {(task.vertex_id, task.subtask): task for task in tasks}
@@ -475,6 +479,8 @@ class CheckpointCoordinator:
             self.stopped_with = made.folder.path
         # A savepoint beside a running job commits nothing: a restart would go back to the checkpoint before it.
         try:
+            if self._before_commit is not None:
+                self._before_commit(kind, number, made.folder.path)
             if kind is not SnapshotKind.SAVEPOINT:
                 self._completed.add(made, self._writers.submit)
                 self._services.commit(number)

@@ -6,6 +6,7 @@ Source: Flink 2.3, ``CheckpointingOptions`` and ``StateRecoveryOptions``.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 from flowsql_core.config import (
     RUNTIME_MODE,
@@ -139,8 +140,11 @@ RECOVERY_PATH = option(
     parse_text,
     "",
     "Checkpoint or savepoint to start from: a folder with '_metadata', or a folder with several of them, of which the "
-    "newest complete one is taken.",
+    "newest complete one is taken. 'latest': each job starts, or goes on from its newest snapshot, by itself, with "
+    "'execution.checkpointing.dir' as the folder (docs/snapshots.md).",
 )
+#: The value of ``execution.state-recovery.path`` with which jobs go on by themselves.
+LATEST: Final = "latest"
 CLAIM_MODE = option(
     "execution.state-recovery.claim-mode",
     parse_enum(ClaimMode),

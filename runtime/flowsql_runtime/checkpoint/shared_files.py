@@ -63,6 +63,11 @@ class SharedFiles:
                 with self._lock:
                     self._use(place, name, checkpoint_id)
 
+    def names(self) -> set[str]:
+        """Of the files in the job's own folder that belong to a checkpoint."""
+        with self._lock:
+            return {name for place, name in self._places.values() if place.path == self.folder.path}
+
     def new(self, checkpoint_id: int) -> str:
         """Name of a file that a checkpoint is about to write."""
         name = uuid.uuid4().hex

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -88,6 +88,11 @@ class SnapshotStorage(Protocol):
 
     def snapshots(self) -> list[str]:
         """Names of the folders that hold a snapshot, the newest checkpoint last."""
+        ...
+
+    def sweep(self, shared: Collection[str]) -> None:
+        """Remove what a process left behind that died: folders of checkpoints that never became snapshots, and all
+        shared files but those named. Nobody writes meanwhile; never raises."""
         ...
 
     def close(self, keeps: bool) -> None:
@@ -192,6 +197,9 @@ class MemoryStorage:
             self._folders.pop(name, None)
             if name in self._published:
                 self._published.remove(name)
+
+    def sweep(self, shared: Collection[str]) -> None:
+        """The memory goes with its process."""
 
     def close(self, keeps: bool) -> None:
         """The memory goes with the job."""
@@ -341,6 +349,17 @@ class LocalStorage:
             return []
         return sorted(found, key=_newest_last)
 
+    def sweep(self, shared: Collection[str]) -> None:
+        """Folders ``chk-<n>`` without ``_metadata``, and files of ``shared``."""
+        with contextlib.suppress(OSError):
+            for entry in self._root.iterdir():
+                if entry.name.startswith(CHECKPOINT_PREFIX) and not (entry / METADATA).is_file():
+                    shutil.rmtree(entry, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for entry in (self._root / SHARED).iterdir():
+                if entry.name not in shared:
+                    entry.unlink(missing_ok=True)
+
     def close(self, keeps: bool) -> None:
         """Remove the job's own root if nothing was retained."""
         if self._own and not keeps:
@@ -445,6 +464,21 @@ class RemoteStorage:
         prefix = len(self._base.strip("/")) + 1
         names = [info.path.strip("/")[prefix:].rpartition("/") for info in found]
         return sorted((folder for folder, _, name in names if name == METADATA and "/" not in folder), key=_newest_last)
+
+    def sweep(self, shared: Collection[str]) -> None:
+        """Objects of folders ``chk-<n>`` without ``_metadata``, and of ``shared``."""
+        from pyarrow import fs
+
+        prefix = len(self._base.strip("/")) + 1
+        with contextlib.suppress(Exception):  # see RemoteFolder.write
+            found = self._files.get_file_info(fs.FileSelector(self._base, recursive=True, allow_not_found=True))
+            files = [info.path for info in found if info.type is fs.FileType.File]
+            places = [(path, *path.strip("/")[prefix:].rpartition("/")[::2]) for path in files]
+            whole = {folder for _, folder, name in places if name == METADATA}
+            for path, folder, name in places:
+                half = folder.startswith(CHECKPOINT_PREFIX) and folder not in whole
+                if half or (folder == SHARED and name not in shared):
+                    self._files.delete_file(path)
 
     def close(self, keeps: bool) -> None:
         """Object stores have no empty folders."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +22,7 @@ from flowsql_core.config import (
 )
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
-from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
+from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_runtime.cluster.regions import Connection, connections
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
@@ -153,6 +154,8 @@ class Deployment:
     restarts_parts: bool = False
     #: Accounts of the blocking exchanges; closed when the job is over.
     exchange_memory: list[OperatorMemory] = field(default_factory=list)
+    #: How often each task was made, over all attempts of the job.
+    attempts: Counter[TaskKey] = field(default_factory=Counter)
     _builder: _Builder | None = None
 
     def tasks(self) -> list[StreamTask]:
@@ -363,6 +366,7 @@ class _Builder:
 
     def _task(self, vertex: JobVertex, subtask: int) -> StreamTask:
         job = self._job
+        job.attempts[vertex.id, subtask] += 1
         metrics = TaskMetrics(vertex.name, subtask)
         self._measure(vertex.id, subtask, metrics)
         rng = random.Random(f"{job.seed}/{vertex.id}/{subtask}")
@@ -520,6 +524,8 @@ class _Builder:
             progress=progress,
             pause=mailbox.sleep,
             vertex_id=vertex.id,
+            task_name=vertex.name,
+            attempt=job.attempts[vertex.id, subtask] - 1,
         )
 
 
@@ -587,13 +593,3 @@ def make_state(
             return RocksDBBackend(settings, max_parallelism, groups), OperatorStateBackend()
         case other:
             assert_never(other)
-
-
-def collect_resources(graph: JobGraph) -> Sequence[Any]:
-    """The receivers of a graph's collect sinks."""
-    return [
-        graph.resources[node.spec.resource]
-        for vertex in graph.vertices
-        for node in vertex.operators
-        if isinstance(node.spec, CollectSinkSpec)
-    ]

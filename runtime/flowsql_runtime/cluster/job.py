@@ -163,6 +163,10 @@ class Job:
         self.master: SavepointTaker | None = None
         #: The savepoint that ended the job, where one did.
         self.stopped_with: str | None = None
+        #: The snapshot that the job started from, where it did.
+        self.started_from: str | None = None
+        #: Whether the job had ended in another process, and does nothing here.
+        self.ended_before = False
 
     @property
     def status(self) -> JobStatus:

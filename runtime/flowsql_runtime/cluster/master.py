@@ -13,40 +13,42 @@ import random
 import secrets
 import sys
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowsql_core.clock import Clock
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.element import CheckpointBarrier, SnapshotKind
-from flowsql_core.errors import ExecutionError
+from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.specs import SinkSpec
-from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
+from flowsql_runtime.checkpoint.settings import LATEST, CheckpointSettings, RecoverySettings, Retention
 from flowsql_runtime.cluster.attempt import Attempt
 from flowsql_runtime.cluster.available_now import AvailableNow, check_can_stop
-from flowsql_runtime.cluster.deploy import Cut, Deployment, blocking_edges, collect_resources, make_spill_space
+from flowsql_runtime.cluster.committers import commit_again, discard_leftovers
+from flowsql_runtime.cluster.cut_snapshots import CutSnapshots
+from flowsql_runtime.cluster.deploy import Cut, Deployment, blocking_edges, make_spill_space
 from flowsql_runtime.cluster.failover import RegionFailover
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart, not_a_streaming_job
+from flowsql_runtime.cluster.key_groups import with_restored_key_groups
+from flowsql_runtime.cluster.receivers import collect_resources
 from flowsql_runtime.cluster.regions import Regions
 from flowsql_runtime.cluster.restart import FAILOVER_STRATEGY, FailoverStrategy, NoRestart, strategy_of
-from flowsql_runtime.network.in_flight import InFlight
-from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.collected import CollectedRows
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
 from flowsql_runtime.task.part import JobPart
 from flowsql_runtime.task.restore import JobSnapshot, NothingRestored, RestoredState
 from flowsql_runtime.task.services import JobServices
-from flowsql_runtime.task.task import StreamTask
+from flowsql_runtime.task.task import StreamTask, TaskKey
 from flowsql_runtime.task.trigger import reads_what_is_there
 from flowsql_runtime.time.processing import ProcessingTime
 
 if TYPE_CHECKING:
     from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
+    from flowsql_runtime.checkpoint.continuation import Continuation
     from flowsql_runtime.checkpoint.coordinator import CheckpointCoordinator
-    from flowsql_runtime.checkpoint.manifest import Manifest
+    from flowsql_runtime.checkpoint.evolution import Change
     from flowsql_runtime.checkpoint.recovery import SnapshotReader
     from flowsql_runtime.checkpoint.storage import SnapshotFolder
 
@@ -95,6 +97,8 @@ class JobMaster:
             are saved to ``Job.snapshot``, and the job finishes.
         seed: of everything random; None draws one.
         part: the job does a part of a larger one's work.
+        continuation: the job goes on from process to process; it says what the job starts from, and hears how far the
+            job is.
 
     Raises:
         FlowSqlError: the configuration is wrong, or what the job shall start from cannot be read.
@@ -111,8 +115,10 @@ class JobMaster:
         restored: JobSnapshot | None = None,
         cut: Cut | None = None,
         part: JobPart | None = None,
+        continuation: Continuation | None = None,
     ) -> None:
         self.job = job
+        self._continuation = continuation
         self._graph = graph
         self._clock = clock
         self._budget = budget
@@ -138,6 +144,8 @@ class JobMaster:
         #: The last task of the attempt has ended.
         self._ending = False
         self._failover: RegionFailover | None = None
+        #: How often each task was made.
+        self._attempts: Counter[TaskKey] = Counter()
         self._lock = threading.Lock()
         self._in_threads = False
         #: What the restart strategy said of the failure that ends the attempt, where it was asked before.
@@ -149,8 +157,12 @@ class JobMaster:
 
             groups = max((vertex.max_parallelism for vertex in graph.vertices), default=1)
             self._restored = reader_of(restored, groups)
-        elif recovery.path and part is None:
-            self._recover(recovery)
+        elif continuation is not None:
+            self._go_on(continuation, recovery)
+        elif recovery.path not in ("", LATEST) and part is None:
+            from flowsql_runtime.checkpoint.recovery import open_snapshot
+
+            self._recover(open_snapshot(recovery.path, dict(self._configuration.items())), recovery)
         stops_itself = cut is None and part is None and reads_what_is_there(dict(graph.configuration))
         if stops_itself:
             check_can_stop(graph, self._configuration)
@@ -167,44 +179,100 @@ class JobMaster:
 
     # -- what a job starts from
 
-    def _recover(self, recovery: RecoverySettings) -> None:
+    def _go_on(self, continuation: Continuation, recovery: RecoverySettings) -> None:
+        """Start from the newest snapshot of the job's last process, if there is one."""
         from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
-        from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
-        from flowsql_runtime.checkpoint.late_calls import with_late_calls
-        from flowsql_runtime.checkpoint.recovery import open_snapshot
+        from flowsql_runtime.checkpoint.manifest import CorruptSnapshotError
+        from flowsql_runtime.checkpoint.recovery import SnapshotReader, open_snapshot
+
+        settings = dict(self._configuration.items())
+        folder = continuation.newest(settings)
+        if folder is not None:
+            try:
+                reader = SnapshotReader(folder)
+            except CorruptSnapshotError as error:
+                raise continuation.damaged(error, folder) from error
+            self._check_trusted(reader)
+            try:
+                changes = self._compare(reader, recovery)
+            except BindError as error:
+                raise continuation.other_query(error) from error
+            self._take_over(reader, changes, owns=reader.manifest.job_id == self.job.id)
+            own = reader.manifest.kind == "checkpoint" and reader.manifest.job_id == self.job.id
+            for older, manifest in continuation.older(folder, settings):
+                self._snapshots().add(CompletedCheckpoint(older, manifest))
+            self._snapshots().add(CompletedCheckpoint(reader.folder, reader.manifest, owned=own))
+        elif recovery.path not in ("", LATEST):
+            # Its first process starts where the user says.
+            reader = open_snapshot(recovery.path, settings)
+            self._check_trusted(reader)
+            self._take_over(reader, self._compare(reader, recovery), owns=False)
+        elif continuation.ran_before:
+            discard_leftovers(self._graph, self._configuration, self.job.id)
+        if self._settings.directory:
+            completed = self._snapshots()
+            completed.storage.sweep(completed.shared.names())
+        continuation.begin(self._location if self._settings.directory else "")
+
+    def _recover(self, reader: SnapshotReader, recovery: RecoverySettings) -> None:
+        """Start from a snapshot that the options name."""
+        from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
+
+        self._check_trusted(reader)
+        # From a savepoint that others own, other jobs may start as well.
+        owns = recovery.claim or reader.manifest.kind == "checkpoint"
+        self._take_over(reader, self._compare(reader, recovery), owns=owns)
+        if self._checkpoints:
+            self._snapshots().add(CompletedCheckpoint(reader.folder, reader.manifest, owned=recovery.claim))
+
+    def _check_trusted(self, reader: SnapshotReader) -> None:
         from flowsql_runtime.checkpoint.trust import check_trusted, holds_objects
 
-        reader = open_snapshot(recovery.path, dict(self._configuration.items()))
         check_trusted(reader.folder.path, reader.manifest, self._graph, self._configuration)
         reader.objects = holds_objects(self._graph)
+
+    def _compare(self, reader: SnapshotReader, recovery: RecoverySettings) -> tuple[Change, ...]:
+        """What becomes of the state of a snapshot; raises what the options do not allow."""
+        from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
+        from flowsql_runtime.checkpoint.late_calls import with_late_calls
+
         remembered = remembered_in(reader.manifest)
         self._graph = with_late_calls(remembered, self._graph)
         changes = compare(remembered, self._graph)
         check(changes, recovery.ignore_unclaimed, recovery.changed_state)
         for one in changes:
             logger.info("job=%s state of %s (%s): %s %s", self.job.id, one.uid, one.name, one.fate.value, one.reasons)
+        return changes
+
+    def _take_over(self, reader: SnapshotReader, changes: tuple[Change, ...], *, owns: bool) -> None:
+        """Let the job start from a snapshot; ``owns``: what the last job left half done is this one's."""
         reader.evolve(changes)
         self._restored = self._reader = reader
-        if recovery.claim or reader.manifest.kind == "checkpoint":
-            # From a savepoint that others own, other jobs may start as well.
+        if owns:
             self._lineage = reader.manifest.lineage
         self._ids = itertools.count(reader.manifest.checkpoint_id + 1)
+        self.job.started_from = reader.folder.path
         logger.info("job=%s starts from %s", self.job.id, reader.folder.path)
-        if self._checkpoints:
-            self._snapshots().add(CompletedCheckpoint(reader.folder, reader.manifest, owned=recovery.claim))
+
+    @property
+    def _location(self) -> str:
+        """Where the job's checkpoints are."""
+        from flowsql_runtime.checkpoint.storage import below
+
+        settings = self._settings
+        return below(settings.directory, self.job.id) if settings.create_subdirectory else settings.directory
 
     def _snapshots(self) -> CompletedCheckpoints:
         """The job's completed checkpoints; their storage is opened when the first one needs it."""
         if self._completed is None:
             from flowsql_runtime.checkpoint.completed import CompletedCheckpoints
-            from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotStorage, below, open_storage
+            from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotStorage, open_storage
 
             settings = self._settings
             storage: SnapshotStorage = MemoryStorage()
             if settings.directory:
                 own = settings.create_subdirectory
-                location = below(settings.directory, self.job.id) if own else settings.directory
-                storage = open_storage(location, own, dict(self._configuration.items()))
+                storage = open_storage(self._location, own, dict(self._configuration.items()))
             self._completed = CompletedCheckpoints(storage, settings.num_retained)
         return self._completed
 
@@ -219,7 +287,7 @@ class JobMaster:
             manifest = self._reader.manifest
             services.restore_enumerators({uid: bytes.fromhex(state) for uid, state in manifest.enumerators.items()})
             services.restore_committers({uid: bytes.fromhex(state) for uid, state in manifest.committers.items()})
-            self._commit_again(manifest, services)
+            commit_again(self._graph, self._configuration, manifest, services)
         self.job.metrics.tasks.clear()
         regions = self._regions(graph)
         deployment = Deployment(
@@ -237,6 +305,7 @@ class JobMaster:
             cut=self._cut,
             exactly_once=self._settings.exactly_once,
             restarts_parts=regions is not None,
+            attempts=self._attempts,
         )
         self._attempt = Attempt(self.job, deployment, self._task_failed, self._finish)
         self._failover = None if regions is None else RegionFailover(self.job, self._attempt, regions, self)
@@ -245,7 +314,7 @@ class JobMaster:
         self._ending = False
         self._refused = self._granted = False
         if self._cut is not None:
-            cut = _CutSnapshots(self.job)
+            cut = CutSnapshots(self.job)
             for task in self._attempt.tasks:
                 task.checkpoints = cut
         elif self._checkpoints:
@@ -261,22 +330,6 @@ class JobMaster:
         regions = Regions(graph, blocking_edges(graph, self._configuration))
         return regions if len(regions) > 1 else None
 
-    def _commit_again(self, manifest: Manifest, services: JobServices) -> None:
-        """Commit what the snapshot says stood to be committed: the failure may have come before."""
-        from flowsql_connectors import registry
-        from flowsql_connectors.spi.sink import Committable
-
-        parameters = dict(self._configuration.items())
-        for vertex in self._graph.vertices:
-            for node in vertex.operators:
-                prepared = manifest.committables.get(node.uid)
-                if prepared is None or not isinstance(node.spec, SinkSpec):
-                    continue
-                committer = registry.create_sink(node.spec, parameters).create_committer()
-                if committer is not None:
-                    found = [Committable(part) for part in prepared]
-                    services.commit_again(node.uid, committer, found)
-
     def _coordinate(self) -> CheckpointCoordinator:
         from flowsql_runtime.checkpoint.coordinator import CheckpointCoordinator
 
@@ -291,6 +344,7 @@ class JobMaster:
             metrics=self.job.metrics.checkpoints,
             clock=self._clock,
             on_failure=self._checkpoints_failed,
+            before_commit=None if self._continuation is None else self._continuation.before_commit,
         )
         return self._coordinator
 
@@ -385,10 +439,10 @@ class JobMaster:
     def _commit_all(self) -> None:
         """Make all results visible.
 
-        With checkpoints a last one says what is to be committed, so that a crash in the middle of the commits finds
-        all of it again: it is as if the job had ended there.
+        With checkpoints, and where another process may go on, a last one says what is to be committed, so that a crash
+        in the middle of the commits finds all of it again: it is as if the job had ended there.
         """
-        if self._checkpoints and self._services.has_committers:
+        if (self._checkpoints or self._continuation is not None) and self._services.has_committers:
             from flowsql_runtime.checkpoint.assemble import assemble
             from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
             from flowsql_runtime.checkpoint.coordinator import CheckpointFailedError
@@ -412,6 +466,8 @@ class JobMaster:
             if not publish_within(folder, metadata, self._settings.timeout_ms / 1000):
                 reason = f"it took longer than {self._settings.timeout_ms} ms"
                 raise CheckpointFailedError(number, SnapshotKind.CHECKPOINT, reason)
+            if self._continuation is not None:
+                self._continuation.before_commit(SnapshotKind.CHECKPOINT, number, folder.path)
             self._snapshots().add(CompletedCheckpoint(folder, manifest))
             self._services.cover_all()
         self._services.commit_all()
@@ -478,12 +534,21 @@ class JobMaster:
 
     def _end(self) -> None:
         status = self.job.status
+        finished, failed = status is JobStatus.RUNNING, status is JobStatus.FAILING
+        retention = self._settings.retention
+        try:
+            if self._continuation is not None and not finished:
+                retention = self._continuation.ends(self._configuration, failed=failed)
+            elif self._continuation is not None and self.job.stopped_with is None:
+                self._continuation.finish()
+        except Exception:
+            # What cannot be noted must not be removed either: the next process finds the checkpoints.
+            logger.exception("job=%s: how it ended could not be noted", self.job.id)
+            retention, finished = Retention.RETAIN, False
         if self._completed is not None:
-            self._completed.close(
-                self._settings.retention,
-                finished=status is JobStatus.RUNNING,
-                failed=status is JobStatus.FAILING,
-            )
+            self._completed.close(retention, finished=finished, failed=failed)
+        if self._continuation is not None:
+            self._continuation.over()
         self.job._end()
         for receiver in self._receivers:
             receiver.finish()
@@ -529,55 +594,7 @@ class JobMaster:
         return coordinator
 
 
-class _CutSnapshots:
-    """Gathers the snapshots of a job that is cut."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def task_started(self, task: tuple[int, int]) -> None:
-        """Nothing waits for it."""
-
-    def task_finished(self, task: tuple[int, int]) -> None:
-        """Nothing waits for it."""
-
-    def acknowledge(
-        self,
-        task: tuple[int, int],
-        barrier: CheckpointBarrier,
-        snapshots: Mapping[str, OperatorSnapshot],
-        in_flight: InFlight | None = None,
-    ) -> None:
-        """Keep them."""
-        self._job._add_snapshots(snapshots)
-
-    def decline(self, task: tuple[int, int], checkpoint_id: int, error: BaseException) -> None:
-        """A cut needs every snapshot."""
-        self._job._fail(error)
-
-
 def _savepoint_folder(root: str, job_id: str, settings: Mapping[str, str]) -> SnapshotFolder:
     from flowsql_runtime.checkpoint.storage import open_storage
 
     return open_storage(root, settings=settings).folder(f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}")
-
-
-def with_restored_key_groups(graph: JobGraph, restored: RestoredState) -> JobGraph:
-    """The graph with the numbers of key groups that its state was dealt out by.
-
-    Raises:
-        ExecutionError: more subtasks than there are key groups.
-    """
-    vertices = []
-    for vertex in graph.vertices:
-        found = (restored.max_parallelism(node.uid) for node in vertex.operators)
-        groups = max((number for number in found if number is not None), default=vertex.max_parallelism)
-        if vertex.parallelism > groups:
-            raise ExecutionError(
-                "parallelism-too-high",
-                f"Operator '{vertex.name}' has parallelism {vertex.parallelism}, and its state was dealt out to "
-                f"{groups} key groups.",
-                hint=f"a parallelism of at most {groups}",
-            )
-        vertices.append(replace(vertex, max_parallelism=groups))
-    return replace(graph, vertices=tuple(vertices))

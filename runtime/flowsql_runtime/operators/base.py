@@ -118,8 +118,11 @@ class OperatorContext:
     submit: Callable[[Callable[[], None]], None]
     memory_bytes: int
     spill_directory: str
-    #: The vertex whose task this is.
+    #: The vertex whose task this is, and its name.
     vertex_id: int = 0
+    task_name: str = ""
+    #: How often this subtask was started before.
+    attempt: int = 0
     #: Account at the process budget: ``memory.reserve(bytes)`` before large allocations.
     memory: OperatorMemory = field(default_factory=lambda: OperatorMemory(UNLIMITED, "operator"))
     #: What the subtasks of the job share.

@@ -298,7 +298,8 @@ def _start(
             f"The Python function {names} cannot be sent to its process: {type(error).__name__}: {error}",
             hint="make what it holds in open(), or SET 'python.execution-mode' = 'thread'",
         ) from error
-    return WorkerStart(program, pickled, parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism)
+    place = (ctx.task_name, ctx.subtask, ctx.parallelism, ctx.max_parallelism, ctx.attempt)
+    return WorkerStart(program, pickled, parameters, *place)
 
 
 @record

@@ -48,6 +48,7 @@ class WorkerStart:
     subtask: int
     parallelism: int
     max_parallelism: int
+    attempt: int
 
 
 @record

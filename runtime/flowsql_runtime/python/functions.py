@@ -26,5 +26,11 @@ def function_context(ctx: OperatorContext) -> FunctionContext:
     """What ``open`` of a function is given that runs in the task."""
     parameters = job_parameters(dict(ctx.parameters))
     return FunctionContext(
-        MetricGroup(ctx.metrics), parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism
+        MetricGroup(ctx.metrics),
+        parameters,
+        ctx.task_name,
+        ctx.subtask,
+        ctx.parallelism,
+        ctx.max_parallelism,
+        ctx.attempt,
     )

@@ -114,6 +114,7 @@ class Worker:
                 start.subtask,
                 start.parallelism,
                 start.max_parallelism,
+                start.attempt,
             )
         )
 

@@ -8,6 +8,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import functions as f
 from flowsql_core.stream import state as api
 from flowsql_core.stream.timer import TimeDomain, TimerService
+from flowsql_core.udf import task_with_subtasks
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.python.options import GLOBAL_JOB_PARAMETERS, global_job_parameters
 from flowsql_runtime.state.api import Cell, ObjectStates
@@ -69,8 +70,8 @@ class StreamRuntimeContext(StateHandles, f.RuntimeContext):
         self._parameters = global_job_parameters(ctx.parameter(GLOBAL_JOB_PARAMETERS.key))
 
     def get_task_name(self) -> str:
-        """Name of the operator."""
-        return self._ctx.name
+        """Name of the task: of its operators, in a chain."""
+        return self._ctx.task_name
 
     def get_number_of_parallel_subtasks(self) -> int:
         """Parallelism of the operator."""
@@ -85,12 +86,12 @@ class StreamRuntimeContext(StateHandles, f.RuntimeContext):
         return self._ctx.subtask
 
     def get_attempt_number(self) -> int:
-        """Jobs do not restart yet."""
-        return 0
+        """How often the subtask was started before."""
+        return self._ctx.attempt
 
     def get_task_name_with_subtasks(self) -> str:
-        """``name (3/6)``."""
-        return f"{self._ctx.name} ({self._ctx.subtask + 1}/{self._ctx.parallelism})"
+        """``name (3/6)#0``."""
+        return task_with_subtasks(self._ctx.task_name, self._ctx.subtask, self._ctx.parallelism, self._ctx.attempt)
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Of ``pipeline.global-job-parameters``."""

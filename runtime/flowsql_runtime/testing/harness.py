@@ -147,6 +147,7 @@ class OperatorHarness(Generic[S]):
             memory_bytes=1 << 30,
             spill_directory="",
             job=self._job or JobServices(),
+            task_name=name,
         )
         operator.setup(ctx, self.output)
         if snapshot is not None:

@@ -296,7 +296,7 @@ def test_functions_are_opened_and_closed_and_calls_are_cancelled(env: StreamExec
     AsyncDataStream.unordered_wait(env.from_collection([1, 2]), Life(), SOON).print()
     with pytest.raises(ExecutionError, match="two"):
         env.execute()
-    assert told == ["async wait operator", "cancelled", "close"]
+    assert told == ["Collection Source -> async wait operator -> Print to Std. Out", "cancelled", "close"]
 
 
 class Itself(TimestampAssigner):

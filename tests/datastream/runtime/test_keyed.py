@@ -499,7 +499,7 @@ def test_each_subtask_works_with_a_copy_of_the_function() -> None:
     given = Remembers()
     harness = operator(PROCESS, 2, f=given)
     harness.batch(objects(range(20), range(20)))
-    assert set(values_of(harness.batches)) == {(0, "KeyedFunctionSpec (1/2)"), (1, "KeyedFunctionSpec (2/2)")}
+    assert set(values_of(harness.batches)) == {(0, "KeyedFunctionSpec (1/2)#0"), (1, "KeyedFunctionSpec (2/2)#0")}
     assert not hasattr(given, "subtask")
 
 
