@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from flowsql_compute.functions.aggregate import aggregate_function, resolve_aggregate
 from flowsql_compute.functions.registry import implicit_cast, resolve_call
-from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
+from flowsql_core.errors import BindError, PlanError
 from flowsql_core.expr import AggregateCall, Case, Cast, Expr, InputRef, Literal, remap_inputs
 from flowsql_core.graph.bounded_specs import OverFrame
 from flowsql_core.graph.over_specs import OverOrder
@@ -207,7 +207,7 @@ class OverCalls:
             return _as(resolve_call("/", (total, self._count(args[0], distinct, span)), (), span), call.type)
         if name in _DEVIATIONS:
             return self._deviation(name, args[0], distinct, call.type, span)
-        return self._made(name, args, t.without_attribute(call.type), distinct, span)
+        return self._made(name, args, t.without_attribute(call.type), distinct, span, call.options)
 
     def _made(
         self,
@@ -288,30 +288,15 @@ class OverCalls:
                 return width + self.constants.index(arg)
             return len(self.source.schema) + self.added.index(arg)
 
-        given = made.args
-        options = made.options
-        if made.function == "PERCENTILE":
-            given, options = _with_fraction(made)
-        args = tuple(InputRef(place(arg), arg.type) for arg in given)
+        args = tuple(InputRef(place(arg), arg.type) for arg in made.args)
         name = f"w0$o{self.calls.index(made)}"
         return AggregateCall(
-            made.function, args, made.type, name, distinct=made.distinct, options=options, span=made.span
+            made.function, args, made.type, name, distinct=made.distinct, options=made.options, span=made.span
         )
 
     def over(self, result: Expr, width: int) -> Expr:
         """A result over the operator's output."""
         return remap_inputs(result, lambda index: width + index)
-
-
-def _with_fraction(made: _Made) -> tuple[tuple[Expr, ...], tuple[tuple[str, Any], ...]]:
-    """PERCENTILE's arguments without its fraction, and that."""
-    fraction = made.args[1]
-    if not isinstance(fraction, Literal) or fraction.value is None:
-        raise NotSupportedYetError("PERCENTILE(...) OVER (...) with a fraction that is no constant", made.span)
-    if not 0 <= fraction.value <= 1:
-        message = f"Percentage of PERCENTILE should be between [0.0, 1.0], but was '{float(fraction.value)}'."
-        raise BindError("percentile-range", message, fraction.span or made.span)
-    return (made.args[0], *made.args[2:]), (("fractions", (float(fraction.value),)),)
 
 
 def _plain(arg: InputRef) -> Expr:

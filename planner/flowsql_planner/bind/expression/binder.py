@@ -10,7 +10,7 @@ from flowsql_compute.eval.not_null import declare
 from flowsql_compute.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
 from flowsql_compute.functions.signature import family_name, summary
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
+from flowsql_core.expr import Call, Case, Expr, InputRef, Literal
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -20,6 +20,7 @@ from flowsql_planner.bind.data_types import bind_cast_type
 from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, has_mark
 from flowsql_planner.bind.expression.call_forms import Options, as_call, json_options
+from flowsql_planner.bind.expression.fractions import constant_fractions
 from flowsql_planner.bind.expression.group_windows import bind_group_window, is_group_window
 from flowsql_planner.bind.expression.literals import bind_literal, bind_number, unit_interval, written_interval
 from flowsql_planner.bind.expression.over_calls import bind_over
@@ -434,7 +435,7 @@ class ExpressionBinder:
         )
         args = [_cast_if_needed(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
         if resolved.name == "PERCENTILE":
-            fractions = _fractions(args[1])
+            fractions = constant_fractions(args[1])
             if fractions is None:
                 args[1] = _fraction_column(args[1])
             else:
@@ -515,27 +516,6 @@ def _decided(case: Case) -> Expr:
 def _takes_json(function: str, place: int) -> bool:
     """Whether an operand may be ``JSON(x)``: an element of JSON_ARRAY, a value of JSON_OBJECT."""
     return function == "JSON_ARRAY" or (function == "JSON_OBJECT" and place % 2 == 1)
-
-
-def _fractions(arg: Expr) -> tuple[float, ...] | None:
-    """The constant fractions of PERCENTILE: one number, or an array of them; None where they are no constants."""
-    while isinstance(arg, Cast):
-        arg = arg.operand
-    parts = arg.args if isinstance(arg, Call) and arg.function == "ARRAY" else (arg,)
-    made = []
-    for part in parts:
-        while isinstance(part, Cast):
-            part = part.operand
-        if not isinstance(part, Literal) or part.value is None:
-            return None
-        if not 0 <= part.value <= 1:
-            raise BindError(
-                "percentile-range",
-                f"Percentage of PERCENTILE should be between [0.0, 1.0], but was '{part.value}'.",
-                part.span,
-            )
-        made.append(float(part.value))
-    return tuple(made)
 
 
 def _fraction_column(arg: Expr) -> Expr:

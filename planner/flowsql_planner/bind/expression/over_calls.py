@@ -20,6 +20,7 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.environment import ClauseBinder
+from flowsql_planner.bind.expression.fractions import constant_fractions
 from flowsql_planner.logical.internal_calls import OVER
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall, Project, Rel, SortKey
 from flowsql_planner.logical.rewrite import refs, select, unique_names
@@ -107,6 +108,14 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
     else:
         name, args, type_ = user.function, list(user.arguments(args)), user.type
         declared = type_
+    options_of_call = () if user is None else user.options
+    if name == "PERCENTILE" and user is None:
+        fractions = constant_fractions(args[1])
+        if fractions is None:
+            what = "PERCENTILE(...) OVER (...) with a fraction that is no constant"
+            raise NotSupportedYetError(what, args[1].span or node.span)
+        options_of_call = (("fractions", fractions),)
+        del args[1]
     directions = tuple(
         (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
         for item in window.order_by
@@ -120,7 +129,7 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
         ("partition", len(partition)),
         ("order", directions),
         ("frame", frame),
-        ("options", () if user is None else user.options),
+        ("options", options_of_call),
     )
     return declare(Call(OVER, (*args, *partition, *order), type_, options, node.span), declared)
 
