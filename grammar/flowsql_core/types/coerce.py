@@ -24,6 +24,23 @@ def as_decimal(type_: t.LogicalType) -> t.DecimalType | None:
     return None
 
 
+def function_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
+    """The common type of COALESCE's, GREATEST's and LEAST's arguments; None when there is none.
+
+    As ``common_type``, but a FLOAT makes FLOAT of the exact numbers before it (after it a DECIMAL makes DOUBLE).
+    """
+    made = common_type(types)
+    if isinstance(made, t.DoubleType):
+        merged: t.LogicalType = t.NULL
+        for type_ in types:
+            if isinstance(type_, t.FloatType) and isinstance(merged, t.ExactNumericType):
+                merged = t.FLOAT
+            else:
+                merged = common_type((merged, type_)) or t.DOUBLE
+        made = merged.as_nullable(made.nullable)
+    return made
+
+
 def common_type(types: Sequence[t.LogicalType], in_order: bool = False) -> t.LogicalType | None:
     """The least type that all types fit into, nullable if one is; None when there is none.
 
@@ -46,13 +63,19 @@ def common_type(types: Sequence[t.LogicalType], in_order: bool = False) -> t.Log
     return made.as_nullable(nullable)
 
 
-def branch_type(types: Sequence[t.LogicalType], in_order: bool = False) -> t.LogicalType | None:
+def branch_type(
+    types: Sequence[t.LogicalType],
+    in_order: bool = False,
+    of: Callable[[Sequence[t.LogicalType]], t.LogicalType | None] | None = None,
+) -> t.LogicalType | None:
     """The type of what is one of several values: of COALESCE and, with ``in_order``, of CASE and UNION.
+
+    ``of``: finds the common type instead of ``common_type``.
 
     A time attribute that stands first, and is as wide as the others, stays one, as in Flink: for the type alone. What
     functions return is a plain timestamp to the operators behind them.
     """
-    made = common_type(types, in_order)
+    made = common_type(types, in_order) if of is None else of(types)
     first = next((type_ for type_ in types if not isinstance(type_, t.NullType)), t.NULL)
     if made is not None and t.is_time_attribute(first) and t.without_attribute(first).same(made):
         return first.as_nullable(made.nullable)
@@ -185,9 +208,10 @@ def divide_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
 
 
 def modulo_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
-    """Result of ``MOD(a, b)``: among integers the type of ``b``; exact numbers only."""
+    """Result of ``MOD(a, b)``: the type of ``b`` where neither has a fraction; exact numbers only."""
     nullable = a.nullable or b.nullable
-    if isinstance(a, t.IntegerType) and isinstance(b, t.IntegerType):
+    left_exact, right_exact = as_decimal(a), as_decimal(b)
+    if left_exact is not None and right_exact is not None and left_exact.scale == right_exact.scale == 0:
         return b.as_nullable(nullable)
     decimals = _decimals(a, b)
     if decimals is None:

@@ -13,6 +13,7 @@ from flowsql_compute.eval import decimal as exact
 from flowsql_compute.eval.columns import Bools, as_type, make_array, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.text.format import text_of
+from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_compute.eval.text.parse import parse_text_column
 from flowsql_compute.eval.time.calendar import DAY_MS, UNITS_PER_SECOND, local_to_utc, require_range, utc_to_local
 from flowsql_core.arrow import compute as pc
@@ -216,22 +217,23 @@ def _doubles_to_integers(array: pa.Array, dst: t.IntegerType, target: pa.DataTyp
 
 
 def _doubles_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """By the number's shortest decimal text, as ``BigDecimal.valueOf``; NaN and infinities are NULL."""
+    """Return DECIMALs by the texts of DOUBLEs, as ``BigDecimal.valueOf``; NaN and infinities are NULL."""
     values, valid = values_and_validity(array)
     finite = np.isfinite(values)
     valid = finite if valid is None else valid & finite
-    doubles = np.where(valid, values, 0)
+    doubles = np.where(valid, values, 0).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = doubles.astype(np.float64) * 10.0**target.scale
+        scaled = doubles * 10.0**target.scale
         rest = np.abs(scaled - np.trunc(scaled))
-        easy = (np.abs(scaled) < 2**50) & (np.abs(rest - 0.5) > 1e-4)
+        easy = (np.abs(scaled) < 2**50) & (np.abs(rest - 0.5) > np.abs(scaled) * 2.0**-50 + 1e-9)
         made: npt.NDArray[Any] = np.where(easy, np.rint(scaled), 0).astype(np.int64)
     hard = np.flatnonzero(~easy)
     if len(hard):
         # Ties and large numbers need the decimal text; distinct ones are few.
         distinct, inverse = np.unique(doubles[hard], return_inverse=True)
         unit = Decimal(1).scaleb(-target.scale)
-        wide = [int(Decimal(str(v)).quantize(unit, ROUND_HALF_UP, _WIDE).scaleb(target.scale, _WIDE)) for v in distinct]
+        texts = [Decimal(java_double(number)) for number in distinct.tolist()]
+        wide = [int(text.quantize(unit, ROUND_HALF_UP, _WIDE).scaleb(target.scale, _WIDE)) for text in texts]
         made = made.astype(object)
         made[hard] = np.array(wide, dtype=object)[inverse]
     return exact.decimal_column(made, valid, target, len(array))

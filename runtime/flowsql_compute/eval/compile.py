@@ -18,31 +18,36 @@ import pyarrow as pa
 
 from flowsql_compute.eval.array_limits import halves, refuse_wrapped, require_within, within_an_array
 from flowsql_compute.eval.cast import cast_array, cast_raises
-from flowsql_compute.eval.columns import Bools, TooManyBytesError, make_array, spread, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, TooManyBytesError, values_and_validity
 from flowsql_compute.eval.context import EvalContext
-from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
+from flowsql_compute.eval.literal import constant_float, is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_compute.eval.not_null import (
     is_item_for_sure,
+    may_hold_default,
     missing_default,
-    only_declares,
     undeclared,
     without_nulls,
 )
-from flowsql_compute.eval.planner_facts import decided
+from flowsql_compute.eval.planner_facts import decided, divides_by_zero, is_settled, simplified
+from flowsql_compute.eval.text.format import without_digits
 from flowsql_compute.eval.time.far_moments import may_overflow, moves_nanoseconds, without_far_moments
 from flowsql_compute.eval.time.moment_parts import part_definition
+from flowsql_compute.eval.truths import as_column, decided_rows, spread_truths, truths, valid_rows
 from flowsql_compute.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
-from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
 from flowsql_core.interpreter.large_stack import in_large_stack, with_room
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,
     BigIntType,
+    CharacterType,
+    DecimalType,
     DoubleType,
     FloatType,
+    LogicalType,
 )
 
 #: A column, or one value for all rows.
@@ -200,7 +205,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 def _projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
     builder = _Builder(context)
     folded = [transform(fold(expr, context), without_far_moments) for expr in exprs]
-    declared = [not expr.type.nullable and any(only_declares(node) for node in walk(expr)) for expr in folded]
+    declared = [may_hold_default(expr) for expr in folded]
     steps = [builder.step(undeclared(expr)) for expr in folded]
     defaults = [missing_default(expr) for expr in folded]
     # Columns that are handed on fitted in arrays when they came.
@@ -209,7 +214,7 @@ def _projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
     def project(columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
         frame = _Frame(columns, n)
         with within_an_array(n, builder.memories):
-            made = [_as_column(step(frame), n) for step in steps]
+            made = [as_column(step(frame), n) for step in steps]
             for place, expr in enumerate(folded):
                 if declared[place]:
                     made[place] = without_nulls(made[place], expr.type)
@@ -236,7 +241,7 @@ def _condition(expr: Expr, context: EvalContext) -> Condition:
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
         try:
             with within_an_array(n, builder.memories):
-                return _truth(step(_Frame(columns, n)), n)
+                return truths(step(_Frame(columns, n)), n)
         except TooManyBytesError:
             return np.concatenate([keep(part, rows) for part, rows in halves(columns, n)])
 
@@ -256,8 +261,6 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
         match node:
             case InputRef() | Literal():
                 return node
-            case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if is_item_for_sure(held):
-                return Literal(node.function == "IS NOT NULL", node.type, node.span)
             case Call(function="=", args=(Literal(value=float() as one), Literal(value=float() as other))) if (
                 one != one and other != other
             ):
@@ -269,29 +272,30 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
                 message = f"Array element access needs an index starting at 1 but was {place}."
                 raise BindError("bad-index", message, node.span)
             case Call():
-                known = decided(node)
+                known = decided(node) or simplified(node)
                 if known is not None:
                     return known
+                if node.function in ("IS NULL", "IS NOT NULL") and is_item_for_sure(node.args[0]):
+                    return Literal(node.function == "IS NOT NULL", node.type, node.span)
                 definition = find_definition(node)
                 if not definition.deterministic:
                     return node
             case Cast(operand=Literal(value=float() as number), type=BigIntType()) if 2.0**63 <= abs(number) < math.inf:
                 # The planner casts a written number exactly and keeps its low 64 bits; columns saturate.
                 return Literal((int(number) + 2**63) % 2**64 - 2**63, node.type, node.span)
-            case Cast(operand=Literal(value=float() as number, type=FloatType()), type=DoubleType()):
-                # The planner keeps a FLOAT as the shortest decimal that names it: 0.1, not 0.10000000149011612.
-                return Literal(float(str(np.float32(number))), node.type, node.span)
+            case Cast(operand=Literal(value=str()), type=FloatType(), safe=False, implicit=False):
+                return _float_of_text(node, context)
+            case Cast(operand=Literal(value=float() as number, type=FloatType()), type=DoubleType(), implicit=False):
+                # Of a FLOAT that was written as text the planner keeps the digits: 0.1, not 0.10000000149011612.
+                return Literal(number, node.type, node.span)
             case Cast() | Case():
                 pass
             case _:
                 assert_never(node)
-        if not is_literal_type(node.type) or not all(isinstance(child, Literal) for child in children(node)):
+        if not is_literal_type(node.type) or not all(map(is_settled, children(node))) or divides_by_zero(node):
             return node
-        try:
-            step = _Builder(context).step(node)
-            with within_an_array(1):
-                value = _as_column(step(_Frame((), 1)), 1)[0]
-        except FlowSqlError:
+        value = _constant_value(node, context)
+        if value is None:
             return node
         if not value.is_valid and (not node.type.nullable or is_item_for_sure(node)):
             # A missing element is another value where it is projected.
@@ -300,6 +304,23 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
         return replace(scalar_to_literal(value, node.type), span=node.span)
 
     return transform(expr, change)
+
+
+def _constant_value(node: Expr, context: EvalContext) -> pa.Scalar | None:
+    """The value of an expression without columns; None where it fails."""
+    try:
+        step = _Builder(context).step(node)
+        with within_an_array(1):
+            return as_column(step(_Frame((), 1)), 1)[0]
+    except FlowSqlError:
+        return None
+
+
+def _float_of_text(node: Cast, context: EvalContext) -> Expr:
+    value = _constant_value(node, context)
+    if value is None or not value.is_valid:
+        return node
+    return Literal(constant_float(value.as_py()), node.type, node.span)
 
 
 class _Builder:
@@ -354,6 +375,8 @@ class _Builder:
                 source, target = expr.operand.type, expr.type
                 raises = raises or (cast_raises(source, target) and (not expr.safe or may_overflow(source, target)))
                 run = _cast_runner(expr, inputs[0], self.context)
+                if _shows_its_digits(expr):
+                    run = _shortened(run, inputs[0].inputs[1], source)
             case Case():
                 run = _case_runner(expr, inputs)
             case Call(function="AND" | "OR"):
@@ -436,6 +459,32 @@ def _cast_runner(expr: Cast, operand: _Step, context: EvalContext) -> Callable[[
     return run
 
 
+def _shows_its_digits(expr: Cast) -> bool:
+    """Whether this is the text of a DECIMAL that was rounded to a number of digits that is no constant.
+
+    Such a number has a scale of its own in Flink, up to the end of the expression.
+    """
+    match expr.operand:
+        case Call(function="ROUND" | "TRUNCATE", args=(_, digits), type=DecimalType()):
+            return isinstance(expr.type, CharacterType) and not isinstance(digits, Literal)
+    return False
+
+
+def _shortened(run: Callable[[_Frame], Datum], digits: _Step, source: LogicalType) -> Callable[[_Frame], Datum]:
+    """Texts of DECIMALs with as many digits after the point as ``digits`` says."""
+    assert isinstance(source, DecimalType)
+    scale = source.scale
+
+    def shorter(frame: _Frame) -> Datum:
+        made = run(frame)
+        wanted, n = digits(frame), frame.n
+        if isinstance(made, pa.Scalar) and isinstance(wanted, pa.Scalar):
+            return without_digits(pa.repeat(made, 1), pa.repeat(wanted, 1), scale)[0]
+        return without_digits(as_column(made, n), as_column(wanted, n), scale)
+
+    return shorter
+
+
 def _logic_runner(inputs: tuple[_Step, ...], absorbing: bool) -> Callable[[_Frame], Datum]:
     combine = pc.or_kleene if absorbing else pc.and_kleene
 
@@ -445,36 +494,16 @@ def _logic_runner(inputs: tuple[_Step, ...], absorbing: bool) -> Callable[[_Fram
             if not step.lazy or frame.known(step.index) is not None:
                 made = combine(made, step(frame))
                 continue
-            open_rows = np.flatnonzero(~_decided(made, frame.n, absorbing))
+            open_rows = np.flatnonzero(~decided_rows(made, frame.n, absorbing))
             if len(open_rows) == frame.n:
                 made = combine(made, step(frame))
             elif len(open_rows):
-                part = _as_column(step(frame.part(open_rows)), len(open_rows))
+                part = as_column(step(frame.part(open_rows)), len(open_rows))
                 # Rows that are decided get NULL here, which cannot change them.
-                made = combine(_as_column(made, frame.n), _spread(part, open_rows, frame.n))
+                made = combine(as_column(made, frame.n), spread_truths(part, open_rows, frame.n))
         return made
 
     return run
-
-
-def _decided(made: Datum, n: int, absorbing: bool) -> Bools:
-    """Where the value so far already decides: FALSE of AND, TRUE of OR."""
-    if isinstance(made, pa.Scalar):
-        return np.full(n, made.is_valid and made.as_py() is absorbing)
-    values, valid = values_and_validity(made)
-    decided = values if absorbing else ~values
-    return decided if valid is None else decided & valid
-
-
-def _spread(part: pa.Array, rows: Rows, n: int) -> pa.Array:
-    """Booleans of ``rows`` as a column of ``n`` rows, NULL elsewhere."""
-    if pa.types.is_null(part.type):
-        return pa.nulls(n, pa.bool_())
-    values, valid = values_and_validity(part)
-    spread_values, spread_valid = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-    spread_values[rows] = values
-    spread_valid[rows] = True if valid is None else valid
-    return make_array(spread_values, spread_valid, pa.bool_())
 
 
 def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:
@@ -489,11 +518,11 @@ def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Da
             if undecided is not None and not len(undecided):
                 break
             if undecided is None:
-                hit = np.flatnonzero(_truth(step(frame), frame.n))
+                hit = np.flatnonzero(truths(step(frame), frame.n))
             elif step.lazy and frame.known(step.index) is None:
-                hit = undecided[_truth(step(frame.part(undecided)), len(undecided))]
+                hit = undecided[truths(step(frame.part(undecided)), len(undecided))]
             else:
-                hit = undecided[_truth(step(frame), frame.n)[undecided]]
+                hit = undecided[truths(step(frame), frame.n)[undecided]]
             branch[hit] = position
             undecided = np.flatnonzero(branch == count)
         return _gather(frame, branch, results, arrow_type)
@@ -520,7 +549,7 @@ def _gather(frame: _Frame, branch: Rows, results: Sequence[_Step], arrow_type: p
             piece = pa.repeat(made, 1) if isinstance(made, pa.Scalar) else made
             index[rows] = start if isinstance(made, pa.Scalar) else start + rows
         else:
-            piece = _as_column(step(frame.part(rows)), len(rows))
+            piece = as_column(step(frame.part(rows)), len(rows))
             index[rows] = start + np.arange(len(rows))
         pieces.append(_settled(piece, arrow_type))
         start += len(piece)
@@ -542,29 +571,9 @@ def _coalesce_runner(expr: Call, inputs: tuple[_Step, ...]) -> Callable[[_Frame]
         for position, step in enumerate(inputs[:-1]):
             if not len(missing):
                 break
-            valid = _valid_rows(step(frame.part(missing)), len(missing)) if position else _valid_rows(first, frame.n)
+            valid = valid_rows(step(frame.part(missing)), len(missing)) if position else valid_rows(first, frame.n)
             branch[missing[valid]] = position
             missing = missing[~valid]
         return _gather(frame, branch, inputs, arrow_type)
 
     return run
-
-
-def _valid_rows(datum: Datum, n: int) -> Bools:
-    if isinstance(datum, pa.Scalar):
-        return np.full(n, datum.is_valid)
-    valid = validity(datum)
-    return np.ones(n, dtype=np.bool_) if valid is None else valid
-
-
-def _truth(datum: Datum, n: int) -> Bools:
-    if isinstance(datum, pa.Scalar):
-        return np.full(n, bool(datum.is_valid and datum.as_py()))
-    if pa.types.is_null(datum.type):
-        return np.zeros(n, dtype=np.bool_)
-    values, valid = values_and_validity(datum)
-    return values if valid is None else values & valid
-
-
-def _as_column(datum: Datum, n: int) -> pa.Array:
-    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum

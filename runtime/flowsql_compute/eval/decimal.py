@@ -41,14 +41,20 @@ def unscaled(datum: Any) -> tuple[Unscaled, Bools | None]:
     return values, valid
 
 
-def decimal_column(values: Unscaled, valid: Bools | None, type_: pa.DataType, n: int) -> pa.Array:
-    """A DECIMAL column of unscaled integers; numbers of more than the type's digits become NULL."""
+def decimal_column(
+    values: Unscaled, valid: Bools | None, type_: pa.DataType, n: int, *, within: bool = True
+) -> pa.Array:
+    """Return a DECIMAL column of unscaled integers.
+
+    Args:
+        within: numbers of more than the type's digits become NULL; else the values stay as they are.
+    """
     if values.ndim == 0:
         values = np.broadcast_to(values, (n,))
     if valid is not None and valid.ndim == 0:
         valid = np.broadcast_to(valid, (n,))
     limit = 10**type_.precision
-    if bound(values) >= limit:
+    if within and bound(values) >= limit:
         fits = (values < limit) & (values > -limit)
         fits = fits.astype(np.bool_)
         valid = fits if valid is None else valid & fits
@@ -101,7 +107,7 @@ def divide(a: Unscaled, b: Unscaled) -> Unscaled:
 
 def truncate_divide(a: Unscaled, b: Unscaled) -> Unscaled:
     """``a / b`` cut towards zero; ``b`` holds no zero."""
-    if a.dtype == object or b.dtype == object:
+    if not _narrow(a, b) or bound(a) == _INT64_LIMIT:
         a, b = a.astype(object), b.astype(object)
     quotient = np.abs(a) // np.abs(b)
     signs = np.where((a < 0) != (b < 0), -1, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,17 @@ def scalar_to_literal(scalar: pa.Scalar, type_: t.LogicalType) -> Literal:
     if not scalar.is_valid:
         return Literal(None, type_.as_nullable())
     return Literal(_logical(scalar, type_), type_)
+
+
+def constant_float(value: float) -> float:
+    """Return what the planner keeps of a FLOAT that it computed: seven digits."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    return float(_SEVEN_DIGITS.create_decimal_from_float(value))
+
+
+#: Java's ``MathContext.DECIMAL32``.
+_SEVEN_DIGITS = decimal.Context(prec=7, rounding=decimal.ROUND_HALF_EVEN, Emin=-9999, Emax=9999)
 
 
 def is_literal_type(type_: t.LogicalType) -> bool:

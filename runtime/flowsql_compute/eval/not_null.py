@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from flowsql_compute.eval.literal import literal_scalar
 from flowsql_core.arrow import compute as pc
-from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal, transform, walk
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, transform, walk
 from flowsql_core.types import logical as t
 
 
@@ -46,6 +46,29 @@ def undeclared(expr: Expr) -> Expr:
         return node.operand if isinstance(node, Cast) and only_declares(node) else node
 
     return transform(transform(expr, answered), plain)
+
+
+#: Functions that Flink calls only where no argument is NULL; where one is, the result is the default of its type.
+_ASKING_NO_NULL: Final = frozenset(
+    {
+        "+", "-", "*", "/", "%", "MOD", "ABS", "SIGN", "ROUND", "TRUNCATE", "FLOOR", "CEIL", "POWER", "SQRT", "EXP",
+        "LN", "LOG10", "LOG2", "LOG", "SIN", "COS", "TAN", "COT", "ASIN", "ACOS", "ATAN", "ATAN2", "SINH", "COSH",
+        "TANH", "DEGREES", "RADIANS", "BIN", "HEX", "=", "<>", "<", "<=", ">", ">=", "IN", "AND", "OR", "NOT", "||",
+        "UPPER", "LOWER", "CHAR_LENGTH", "SUBSTRING", "TRIM", "POSITION", "LIKE", "GREATEST", "LEAST",
+    }
+)  # fmt: skip
+
+
+def may_hold_default(expr: Expr) -> bool:
+    """True if a projected expression of a type NOT NULL gets its type's default where it is NULL within."""
+    if expr.type.nullable:
+        return False
+    match expr:
+        case Cast(safe=False) | Case():
+            return True
+        case Call(function=function):
+            return function in _ASKING_NO_NULL or any(map(only_declares, walk(expr)))
+    return False
 
 
 def missing_default(expr: Expr) -> pa.Scalar | None:

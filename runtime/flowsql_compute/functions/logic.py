@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.exact_order import compared_exactly, digits_kept, exceed_a_decimal
 from flowsql_compute.eval.nested.equality import nested_equal
 from flowsql_compute.functions.registry import (
     CUSTOM,
@@ -25,10 +27,10 @@ from flowsql_compute.functions.registry import (
 from flowsql_compute.functions.signature import summary
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, InternalError
-from flowsql_core.expr import Call, Case, Expr, Literal
+from flowsql_core.expr import Call, Case, Cast, Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import branch_type, common_type, mixes_dates
+from flowsql_core.types.coerce import branch_type, common_type, function_type, mixes_dates
 
 #: The option of a comparison of approximate numbers by Java's total order.
 TOTAL_ORDER = (("order", "total"),)
@@ -147,12 +149,24 @@ def _to_meeting_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr
     return tuple(implicit_cast(arg, meet) for arg in args)
 
 
+def _to_order(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    """As :func:`_to_meeting_type`, but numbers of which no DECIMAL holds all digits are compared as they are."""
+    return args if exceed_a_decimal(args[0].type, args[1].type) else _to_meeting_type(args, type_)
+
+
+def _to_distinct_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    return args if exceed_a_decimal(args[0].type, args[1].type) else _to_equal_type(args, type_)
+
+
 def _to_equal_numbers(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
-    """As :func:`_to_equal_type`, but a DOUBLE that a FLOAT on its left is compared with becomes one, as in Flink."""
+    """As :func:`_to_equal_type`, but a DOUBLE that a FLOAT on its left is compared with becomes one, as in Flink.
+
+    A FLOAT that is written keeps its digits as a DOUBLE: ``x = CAST(0.1 AS FLOAT)`` compares with 0.1.
+    """
     first, second = args
     if isinstance(first.type, t.FloatType) and isinstance(second.type, t.DoubleType):
         return first, implicit_cast(second, t.FLOAT)
-    return _to_equal_type(args, type_)
+    return _to_equal_type((digits_kept(first, second), digits_kept(second, first)), type_)
 
 
 def _to_equal_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
@@ -200,6 +214,8 @@ def equal(call: Invocation, a: Any, b: Any) -> Any:
         return nested_equal(call, a, b)
     if _never_equal(*call.arg_types):
         return _where_known(a, b, False, call.n)
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.eq)
     return pc.equal(*_typed(a, b))
 
 
@@ -211,6 +227,8 @@ def not_equal(call: Invocation, a: Any, b: Any) -> Any:
         return pc.invert(nested_equal(call, a, b))
     if _never_equal(*call.arg_types):
         return _where_known(a, b, True, call.n)
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.ne)
     return pc.not_equal(*_typed(a, b))
 
 
@@ -251,31 +269,39 @@ def _rewrite_mixed(function: str) -> Callable[[tuple[Expr, ...], Span | None], E
     return rewrite
 
 
-@scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
         check=_check_ordered, rewrite=_rewrite_mixed("<"), spark="({0} < {1})")  # fmt: skip
 def less(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less; text by its UTF-8 bytes."""
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.lt)
     return _compared(call, a, b, pc.less, pc.greater_equal)
 
 
-@scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
         check=_check_ordered, rewrite=_rewrite_mixed("<="), spark="({0} <= {1})")  # fmt: skip
 def less_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less or equal."""
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.le)
     return _compared(call, a, b, pc.less_equal, pc.greater)
 
 
-@scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
         check=_check_ordered, rewrite=_rewrite_mixed(">"), spark="({0} > {1})")  # fmt: skip
 def greater(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater."""
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.gt)
     return _compared(call, a, b, pc.greater, pc.less_equal)
 
 
-@scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
         check=_check_ordered, rewrite=_rewrite_mixed(">="), spark="({0} >= {1})")  # fmt: skip
 def greater_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater or equal."""
+    if exceed_a_decimal(*call.arg_types):
+        return compared_exactly(a, b, call.n, operator.ge)
     return _compared(call, a, b, pc.greater_equal, pc.less)
 
 
@@ -308,14 +334,14 @@ def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @scalar("IS DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
-        coerce=_to_equal_type, check=_check_equality, spark="(NOT {0} <=> {1})")  # fmt: skip
+        coerce=_to_distinct_type, check=_check_equality, spark="(NOT {0} <=> {1})")  # fmt: skip
 def is_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ, where NULL is equal to NULL."""
     return pc.invert(is_not_distinct_from(call, a, b))
 
 
 @scalar("IS NOT DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
-        coerce=_to_equal_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
+        coerce=_to_distinct_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
 def is_not_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal, where NULL is equal to NULL."""
     same = equal(call, a, b)
@@ -339,7 +365,9 @@ def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:
         and (written or isinstance(values, t.ApproximateType))
     ):
         return operand
-    if isinstance(operand, t.IntegerType) and all(isinstance(arg, Literal) for arg in args[1:]):
+    if isinstance(operand, t.DecimalType) and isinstance(values, t.IntegerType) and written:
+        return operand
+    if isinstance(operand, t.IntegerType) and written:
         # Flink looks numbers up in a set of the operand's type: 3 IN (3.5) is TRUE.
         return operand if isinstance(values, t.NumericType | t.CharacterType | t.NullType) else None
     if isinstance(operand, t.CharacterType) and not isinstance(values, t.CharacterType | t.NullType):
@@ -352,7 +380,14 @@ def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...
     meet = _in_meeting_type(args)
     if meet is None or all(_same_representation(args[0].type, arg.type) for arg in args[1:]):
         return args
-    return tuple(implicit_cast(arg, meet) for arg in args)
+    return tuple(implicit_cast(_in_operands_type(arg, args[0].type), meet) for arg in args)
+
+
+def _in_operands_type(arg: Expr, operand: t.LogicalType) -> Expr:
+    """A whole number that is looked for among DECIMALs is NULL where it has no place in their type."""
+    if isinstance(arg, Literal) and isinstance(arg.type, t.IntegerType) and isinstance(operand, t.DecimalType):
+        return implicit_cast(arg, operand.as_nullable())
+    return arg
 
 
 def _rewrite_rows_in(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
@@ -436,7 +471,7 @@ def _coalesce_meet(args: Sequence[Expr]) -> t.LogicalType | None:
         left = common_type(parts)
         whole = all(isinstance(type_, t.DateType | t.TimeType | t.TimestampType) for type_ in types)
         return None if left is None or not whole else left.as_nullable(any(arg.type.nullable for arg in args))
-    meet = branch_type([arg.type for arg in args])
+    meet = branch_type([arg.type for arg in args], of=function_type)
     return None if isinstance(meet, t.NullType) else meet
 
 
@@ -459,6 +494,10 @@ def _rewrite_ifnull(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
         meet = _coalesce_meet(args)
         if meet is None or isinstance(value.type, t.CharacterType):
             return None if meet is None else value
+        if isinstance(meet, t.DecimalType):
+            # A DECIMAL that overflowed is NULL all the same, and IFNULL asks, other than COALESCE.
+            asked = Cast(value, meet.as_nullable(), implicit=True, span=value.span)
+            return Call("COALESCE", (asked, implicit_cast(other, meet)), meet.as_nullable(False), (), span)
         return implicit_cast(value, meet)
     return resolve_call("COALESCE", (value, other), (), span)
 
@@ -499,7 +538,7 @@ def least(call: Invocation, *values: Any) -> Any:
 
 
 def _extreme_type(args: Sequence[Expr]) -> t.LogicalType | None:
-    return common_type([arg.type for arg in args])
+    return function_type([arg.type for arg in args])
 
 
 def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:

@@ -143,12 +143,10 @@ def times_interval(call: Invocation, a: Any, b: Any) -> Any:
 @scalar("/(NUMERIC, NUMERIC) -> BIGINT", nulls=CUSTOM, returns=_numeric_rule(divide_type), coerce=_to_result,
         raises=True, spark=None)  # fmt: skip
 def divide(call: Invocation, a: Any, b: Any) -> Any:
-    """The quotient; of integers cut towards zero. Fails on zero, except that DOUBLE columns give infinity."""
+    """Return the quotient; of integers cut towards zero. Fails on zero, except that of DOUBLE it is an infinity."""
     if isinstance(call.type, t.DecimalType):
         return _decimal_quotient(call, a, b)
     if isinstance(call.type, t.ApproximateType):
-        if call.constant and b.is_valid and b.as_py() == 0:
-            raise ExecutionError("division-by-zero", "Division by zero")
         return pc.divide(a, b)
     return _integer_quotient(a, b)
 
@@ -177,10 +175,16 @@ def _decimal_quotient(call: Invocation, a: Any, b: Any) -> pa.Array:
     return exact.decimal_column(exact.divide(left, right), valid, type_, call.n)
 
 
+def _whole_dividend(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    """Of a DECIMAL that is divided by an integer Flink takes the low 64 bits."""
+    of_decimal = isinstance(type_, t.IntegerType) and isinstance(args[0].type, t.DecimalType)
+    return (implicit_cast(args[0], t.BIGINT), args[1]) if of_decimal else args
+
+
 @scalar("MOD(EXACT, EXACT) -> BIGINT", "%(EXACT, EXACT) -> BIGINT", nulls=CUSTOM, returns=_numeric_rule(modulo_type),
-        raises=True, spark=None)  # fmt: skip
+        coerce=_whole_dividend, raises=True, spark=None)  # fmt: skip
 def mod(call: Invocation, a: Any, b: Any) -> Any:
-    """The remainder with the sign of the first; of integers in the type of the second. Fails on zero."""
+    """Return the remainder with the sign of the first; of whole numbers in the type of the second. Fails on zero."""
     type_ = to_arrow(call.type)
     if not isinstance(call.type, t.DecimalType):
         wide = a.type if a.type.bit_width >= b.type.bit_width else b.type
@@ -207,12 +211,15 @@ def abs_(call: Invocation, a: Any) -> Any:
 
 @scalar("SIGN(NUMERIC) -> $1", spark=None)
 def sign(call: Invocation, a: Any) -> Any:
-    """-1, 0 or 1 in the type of the argument."""
+    """Return -1, 0 or 1 in the type of the argument; of a zero, and of NaN, the argument."""
+    if isinstance(call.type, t.ApproximateType):
+        return pc.if_else(pc.or_(pc.greater(a, 0.0), pc.less(a, 0.0)), pc.cast(pc.sign(a), a.type), a)
     if not isinstance(call.type, t.DecimalType):
         return pc.cast(pc.sign(a), a.type)
     values, valid = exact.unscaled(a)
-    one = exact.power_of_ten(call.type.scale)
-    return exact.decimal_column(exact.multiply(np.sign(values), one), valid, to_arrow(call.type), call.n)
+    made = exact.multiply(np.sign(values), exact.power_of_ten(call.type.scale))
+    # In Flink a type of at most 18 digits, all of a fraction, holds the 1 all the same.
+    return exact.decimal_column(made, valid, to_arrow(call.type), call.n, within=call.type.precision > 18)
 
 
 # Rounding
@@ -299,8 +306,7 @@ def _round_doubles(a: pa.Array, digits: int, type_: pa.DataType, half_up: bool) 
     for row in np.flatnonzero(unsure):
         made[row] = _round_one(float(values[row]), digits, half_up)
     # Adding 0.0 turns -0.0 into 0.0: decimals have no other one.
-    made = np.where(values == 0, values, made + 0.0)
-    return make_array(made.astype(np.float32 if pa.types.is_float32(type_) else np.float64), valid, type_)
+    return make_array((made + 0.0).astype(np.float32 if pa.types.is_float32(type_) else np.float64), valid, type_)
 
 
 def _round_one(value: float, digits: int, half_up: bool) -> float:
@@ -352,8 +358,8 @@ def power(a: Any, b: Any) -> Any:
 
 @scalar("SQRT(DOUBLE) -> DOUBLE", spark="SQRT({0})")
 def sqrt(a: Any) -> Any:
-    """The square root; NaN of negative numbers."""
-    return pc.sqrt(a)
+    """Return the square root; NaN of negative numbers, but infinity of minus infinity: it is a power in Flink."""
+    return pc.power(a, pa.scalar(0.5))
 
 
 @scalar("EXP(DOUBLE) -> DOUBLE", spark="EXP({0})")

@@ -382,6 +382,15 @@ def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | Non
             span,
         )
     made = target.as_nullable(source.nullable or safe)
+    match expr:
+        case Cast(operand=Literal() as number, safe=False, implicit=False) if (
+            not safe
+            and isinstance(source, t.ApproximateType | t.DecimalType)
+            and isinstance(target, t.NumericType)
+            and isinstance(number.type, t.NumericType)
+        ):
+            # A number that is written keeps its digits through casts: CAST(CAST(0.1 AS FLOAT) AS DOUBLE) is 0.1.
+            expr = number
     if isinstance(expr, Literal) and expr.value is None:
         return Literal(None, target.as_nullable(), span)
     return Cast(expr, made, safe, False, span)

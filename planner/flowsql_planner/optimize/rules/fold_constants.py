@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_compute.eval.planner_facts import decided
+from flowsql_compute.eval.planner_facts import decided, division_to_refuse, is_settled, simplified
+from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import (
     Call,
     Case,
@@ -20,7 +21,7 @@ from flowsql_core.expr import (
     transform,
     walk,
 )
-from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType, DateType
+from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType, DateType, FloatType
 from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, TemporalJoin, Values, WatermarkAssigner
 from flowsql_planner.logical.rewrite import make_correlate, transform_up
 from flowsql_planner.optimize.case_types import as_chosen
@@ -42,6 +43,14 @@ def _folded(rel: Rel, context: EvalContext) -> Rel:
             return _rows_folded(rel, values, context) or _expressions_folded(rel, context)
         case Project(input=Project(input=Values()) as names) if _only_names(names) and any(
             _asks_the_literal(expr) for expr in rel.exprs
+        ):
+            exprs = tuple(substitute(expr, names.exprs) for expr in rel.exprs)
+            return _folded(replace(rel, input=names.input, exprs=exprs), context)
+        case Project(input=Values(rows=(row,))) if any(_divides_doubles(expr) for expr in rel.exprs):
+            # Flink takes the only row's literals for the columns.
+            return _expressions_folded(replace(rel, exprs=tuple(substitute(e, row) for e in rel.exprs)), context)
+        case Project(input=Project(input=Values(rows=(_,))) as names) if _only_names(names) and any(
+            _divides_doubles(expr) for expr in rel.exprs
         ):
             exprs = tuple(substitute(expr, names.exprs) for expr in rel.exprs)
             return _folded(replace(rel, input=names.input, exprs=exprs), context)
@@ -104,6 +113,13 @@ def _asks_the_literal(expr: Expr) -> bool:
     )
 
 
+def _divides_doubles(expr: Expr) -> bool:
+    return any(
+        isinstance(node, Call) and node.function == "/" and isinstance(node.type, ApproximateType)
+        for node in walk(expr)
+    )
+
+
 def _asking_what_is_chosen(node: Expr, context: EvalContext) -> Expr:
     match node:
         case Call(function="TYPEOF", args=(operand, *more)):
@@ -127,7 +143,11 @@ def _condition(condition: Expr, context: EvalContext) -> Expr:
 
 
 def _fold(expr: Expr, context: EvalContext) -> Expr:
-    """Foldable parts of an expression replaced, bottom-up."""
+    """Foldable parts of an expression replaced, bottom-up.
+
+    Raises:
+        ExecutionError: a constant is divided by a constant zero.
+    """
     if any(isinstance(node, Call) and node.function == "TYPEOF" for node in walk(expr)):
         expr = transform(expr, lambda node: _asking_what_is_chosen(node, context))
     if any(_chosen(node) is not None for node in walk(expr)):
@@ -136,9 +156,40 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
         return expr
     # Imported on use: a plan without constant expressions does not load the kernels.
     from flowsql_compute.eval.compile import fold
+    from flowsql_compute.eval.literal import constant_float
 
-    made = transform(expr, lambda node: _chosen(node) or (fold(node, context) if _constant(node) else node))
+    folded: list[Expr] = []
+    computed: list[Expr] = []
+
+    def change(node: Expr) -> Expr:
+        chosen = _chosen(node)
+        if chosen is not None or not _constant(node):
+            return chosen or node
+        made = fold(node, context)
+        if isinstance(made.type, FloatType) and not _is_written(node, folded):
+            computed.append(made)
+        folded.append(made)
+        return made
+
+    def finished(node: Expr) -> Expr:
+        if isinstance(node, Literal) and isinstance(node.value, float) and any(node is one for one in computed):
+            return replace(node, value=constant_float(node.value))
+        return node
+
+    made = transform(expr, change)
+    refused = division_to_refuse(made)
+    if refused is not None:
+        raise ExecutionError("division-by-zero", "Division by zero", refused.span)
+    if computed:
+        made = transform(made, finished)
     return transform(made, _four_digit_year) if any(_is_far(node) for node in walk(made)) else made
+
+
+def _is_written(node: Expr, folded: list[Expr]) -> bool:
+    """Whether a constant is a number as it is written in the query, cast to FLOAT."""
+    if not isinstance(node, Cast) or not isinstance(node.operand, Literal) or isinstance(node.operand.value, str):
+        return False
+    return not any(node.operand is one for one in folded)
 
 
 def _is_far(node: Expr) -> bool:
@@ -164,10 +215,7 @@ def _chosen(node: Expr) -> Expr | None:
     if isinstance(node, Case) and not node.is_if and all(branch == node.otherwise for branch in node.results):
         same = node.otherwise
         return same if same.type == node.type else Cast(same, node.type, implicit=True)
-    if isinstance(node, Call) and node.function == "COALESCE" and not node.args[0].type.nullable:
-        first = node.args[0]
-        return first if first.type.same(node.type) else None
-    return decided(node)
+    return decided(node) or simplified(node)
 
 
 def _constant(node: Expr) -> bool:
@@ -175,6 +223,6 @@ def _constant(node: Expr) -> bool:
     return (
         isinstance(node, Call | Cast | Case)
         and bool(children(node))
-        and all(isinstance(child, Literal) for child in children(node))
+        and all(map(is_settled, children(node)))
         and is_foldable(node)
     )

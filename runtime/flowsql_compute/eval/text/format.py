@@ -10,6 +10,7 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import as_type, make_array, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.decimal import bound, unscaled
+from flowsql_compute.eval.text.java_numbers import java_double, java_float
 from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND, date_text, time_text, utc_to_local
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
@@ -68,7 +69,7 @@ def timestamp_text(array: pa.Array, precision: int) -> pa.Array:
 
 
 def double_text(array: pa.Array) -> pa.Array:
-    """Java's ``Double.toString`` and ``Float.toString``: shortest digits, exponent below 1e-3 and from 1e7."""
+    """Return Java's ``Double.toString`` and ``Float.toString``, with an exponent below 1e-3 and from 1e7."""
     values, valid = values_and_validity(array)
     text = pc.cast(array, pa.string())
     with np.errstate(invalid="ignore"):
@@ -81,24 +82,11 @@ def double_text(array: pa.Array) -> pa.Array:
     if not len(rows):
         return plain
     distinct, inverse = np.unique(values[rows], return_inverse=True)
-    shown = pa.array([java_double(value) for value in distinct], pa.string())
+    text_of_one = java_float if pa.types.is_float32(array.type) else java_double
+    shown = pa.array([text_of_one(value) for value in distinct.tolist()], pa.string())
     position = np.zeros(len(values), dtype=np.int64)
     position[rows] = inverse
     return pc.if_else(pa.array(odd), pc.take(shown, pa.array(position)), plain)
-
-
-def java_double(value: Any) -> str:
-    """One number as Java writes it; ``value`` is a NumPy float of either width."""
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if np.signbit(value) else "0.0"
-    if 1e-3 <= abs(value) < 1e7:
-        return np.format_float_positional(value, unique=True, trim="0")
-    mantissa, _, exponent = np.format_float_scientific(value, unique=True, trim="0").partition("e")
-    return f"{mantissa}E{int(exponent)}"
 
 
 def decode_utf8(array: pa.Array) -> pa.Array:
@@ -138,6 +126,22 @@ def _decimal_text(array: pa.Array, type_: t.DecimalType) -> pa.Array:
     return (
         text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
     )
+
+
+def without_digits(text: pa.Array, digits: pa.Array, scale: int) -> pa.Array:
+    """Cut texts of DECIMALs.
+
+    Args:
+        text: texts with ``scale`` digits after the point, NULL where ``digits`` is.
+        digits: how many of them to keep, fewer than 0 as 0; more than there are change nothing.
+    """
+    kept, valid = values_and_validity(digits)
+    kept = np.clip(kept if valid is None else np.where(valid, kept, scale), 0, scale)
+    for wanted in np.unique(kept[kept < scale]).tolist():
+        # Without digits the point goes, too.
+        cut = pc.utf8_slice_codeunits(text, 0, wanted - scale - (wanted == 0))
+        text = pc.if_else(pa.array(kept == wanted), cut, text)
+    return text
 
 
 def _day_time_text(array: pa.Array) -> pa.Array:

@@ -266,6 +266,9 @@ def _points(column: pa.Array, digits: int, type_: pa.DataType) -> pa.Array:
                 # Seconds keep their milliseconds.
                 column, digits = pc.multiply(column, 10.0 ** (3 - digits)), 3
             column = pc.if_else(pc.less(pc.abs(column), 2.0**63), column, pa.scalar(None, column.type))
+        elif pa.types.is_decimal(column.type):
+            # Where all digits are those of a fraction there is no place for a whole number.
+            column = pc.cast(column, pa.decimal256(76, column.type.scale))
         column = pc.cast(pc.trunc(column), pa.int64(), safe=False)
     values, valid = values_and_validity(column)
     wanted, given = UNITS_PER_SECOND[type_.unit], 10**digits

@@ -194,9 +194,13 @@ def _as_doubles(array: Any) -> npt.NDArray[np.float64]:
     if pa.types.is_floating(array.type):
         return words[0].view(np.float64)
     if pa.types.is_decimal(array.type):
-        low = words[0].view(np.uint64).astype(np.float64) if len(words) == 2 else words[0].astype(np.float64)
-        high = words[1].astype(np.float64) * 2.0**64 if len(words) == 2 else 0.0
-        result: npt.NDArray[np.float64] = (low + high) / 10.0**array.type.scale
+        result: npt.NDArray[np.float64] = words[0].astype(np.float64)
+        if len(words) == 2:
+            # Words of small negative numbers would lose their digits beside 2**64.
+            wide = words[1] != words[0] >> 63
+            whole = words[0].view(np.uint64).astype(np.float64) + words[1].astype(np.float64) * 2.0**64
+            result = np.where(wide, whole, result)
+        result = result / 10.0**array.type.scale
         return result
     return words[0].astype(np.float64)
 

@@ -9,7 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.cast import cast_array
+from flowsql_compute.eval.columns import values_and_validity
+from flowsql_compute.eval.context import EvalContext
 from flowsql_core.record import record
+from flowsql_core.types.logical import DOUBLE, DecimalType
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.state.arrow_words import array_of_words, word_count
 from flowsql_runtime.state.stores import AccumulatorStore
@@ -21,6 +25,9 @@ Words = npt.NDArray[np.int64]
 #: 10**38: a DECIMAL sum of that size or more does not fit 38 digits and becomes NULL.
 _LIMIT_HIGH: Final = np.int64(10**38 >> 64)
 _LIMIT_LOW: Final = np.uint64(10**38 & (2**64 - 1))
+
+#: Below it a DOUBLE holds every half.
+_EXACT: Final = 2.0**52
 
 
 class ResultColumn(Protocol):
@@ -195,12 +202,31 @@ class Deviation:
         if self.root:
             result = np.sqrt(np.maximum(result, 0.0))
         if pa.types.is_decimal(self.type):
-            scaled = np.floor(np.abs(result) * 10.0**self.type.scale + 0.5) * np.sign(result)
-            low = scaled.astype(np.int64)
+            result = np.where(valid, result, 0.0)
+            size = np.abs(result) * 10.0**self.type.scale
+            if len(size) and float(size.max()) >= _EXACT:
+                low, high, fits = _wide_words(result, self.type)
+                return FixedResults((low, high), valid & fits, self.type, compared)
+            low = (np.floor(size + 0.5) * np.sign(result)).astype(np.int64)
             return FixedResults((low, low >> 63), valid, self.type, compared)
         if pa.types.is_integer(self.type):
-            return FixedResults((_whole(result),), valid, self.type, compared)
+            whole = _whole(result)
+            if self.type.bit_width == 32:
+                whole = np.clip(whole, np.iinfo(np.int32).min, np.iinfo(np.int32).max)
+            return FixedResults((whole,), valid, self.type, compared)
         return FixedResults((result.view(np.int64),), valid, self.type, compared)
+
+
+def _wide_words(numbers: npt.NDArray[np.float64], type_: Any) -> tuple[Int64s, Int64s, Bools]:
+    """Low and high words of numbers as DECIMALs, by their shortest digits, and which of them fit the type."""
+    array = cast_array(
+        pa.array(numbers), DOUBLE, DecimalType(precision=type_.precision, scale=type_.scale), False, EvalContext()
+    )
+    words, valid = values_and_validity(array)
+    fits: Bools = np.ones(len(numbers), np.bool_) if valid is None else valid
+    if words.ndim == 1:
+        return np.ascontiguousarray(words), np.ascontiguousarray(words >> 63), fits
+    return np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]), fits
 
 
 def _whole(numbers: npt.NDArray[np.float64]) -> Int64s:
