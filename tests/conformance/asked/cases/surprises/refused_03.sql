@@ -1,0 +1,1 @@
+SELECT * FROM (VALUES (NULL)) AS t(x);

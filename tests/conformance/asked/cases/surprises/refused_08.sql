@@ -1,0 +1,1 @@
+SELECT TO_TIMESTAMP_LTZ('nonsense');

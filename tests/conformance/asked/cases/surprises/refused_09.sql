@@ -1,0 +1,1 @@
+SELECT prev FROM (VALUES (1)) AS t(prev);

@@ -1,0 +1,1 @@
+SELECT one FROM (VALUES (1)) AS t(one);

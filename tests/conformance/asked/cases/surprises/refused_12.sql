@@ -1,0 +1,1 @@
+SELECT COUNT(DISTINCT a, b) FROM (VALUES (1, 2)) AS t(a, b);

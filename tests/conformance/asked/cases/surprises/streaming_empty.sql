@@ -1,0 +1,1 @@
+SELECT COUNT(*) AS c FROM (VALUES (1)) AS t(x) WHERE x > 1;
