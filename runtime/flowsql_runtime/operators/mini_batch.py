@@ -100,7 +100,9 @@ class RowTimeMiniBatchAssignerOperator(Operator[MiniBatchAssignerSpec]):
 
     def _intervals(self, wm_ms: Int64s) -> Int64s:
         """How many intervals each watermark completes: the last millisecond of one does."""
-        return wm_ms // self.spec.interval_ms + (wm_ms % self.spec.interval_ms == self.spec.interval_ms - 1)
+        interval = self.spec.interval_ms
+        completed: Int64s = wm_ms // interval + (wm_ms % interval == interval - 1)
+        return completed
 
     def end_input(self, input_index: int) -> None:
         """What was held back passes."""

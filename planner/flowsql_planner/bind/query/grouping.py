@@ -205,8 +205,8 @@ class Aggregation:
         parts = []
         for number, sets in enumerate((self.grouping.sets or (everything,), *self.grouping.repeated)):
             several = sets if len(sets) > 1 else None
-            whole = Aggregate(rel, everything, tuple(calls), schema, several, hints, span)
-            parts.append(self._part(whole, number, sets[0]))
+            every = Aggregate(rel, everything, tuple(calls), schema, several, hints, span)
+            parts.append(self._part(every, number, sets[0]))
         return Union(tuple(parts), schema, span)
 
     def _part(self, whole: Aggregate, number: int, first: tuple[int, ...]) -> Rel:
