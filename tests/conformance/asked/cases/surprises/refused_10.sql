@@ -1,1 +1,0 @@
-SELECT one FROM (VALUES (1)) AS t(one);
