@@ -81,6 +81,8 @@ ALLOWED: Final = {
     "flowsql_compute/eval/java/date_pattern:_Fields.rows": "over distinct moments: letters without a kernel",
     "flowsql_compute/eval/json/document:Documents.__init__": "over distinct documents that kernels left over",
     "flowsql_compute/eval/nested/map_order:text_order": "over the keys of one document, by the exact rules",
+    "flowsql_compute/eval/cast:_doubles_to_decimal": "over distinct numbers that doubles cannot scale without rounding",
+    "flowsql_compute/eval/text/format:without_digits": "over distinct numbers of digits",
     "flowsql_compute/eval/text/format:decode_utf8": "over distinct values, where some bytes are malformed",
     "flowsql_compute/eval/text/format:double_text": "over distinct values that Java spells otherwise than Arrow",
     "flowsql_compute/eval/text/parse:_decimals": "over distinct values of texts that Arrow does not cast",
