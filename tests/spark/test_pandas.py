@@ -11,6 +11,7 @@ from flowsql_core.errors import FlowSqlError
 from tests.spark.spark_machine import ON_SPARK, hurry
 from tests.udf import test_pandas_in_batch as groups
 from tests.udf import test_pandas_over_in_batch as windows
+from tests.udf import test_pandas_texts as texts
 
 pytestmark = ON_SPARK
 
@@ -41,6 +42,17 @@ def test_groups_of_an_answer_of_spark() -> None:
 @pytest.mark.parametrize(("window", "wanted"), windows.FRAMES)
 def test_frames(window: str, wanted: list[str]) -> None:
     assert windows.answers(on_spark(windows.session()), f"seen(id) OVER ({window})") == wanted
+
+
+@pytest.mark.parametrize(("query", "answer"), texts.AGGREGATES)
+def test_null_is_none_in_aggregates(query: str, answer: list[tuple[Any, ...]]) -> None:
+    assert texts.rows(texts.with_listed(on_spark(texts.session())).execute_sql(query)) == answer
+
+
+def test_texts_of_scalar_functions() -> None:
+    session = on_spark(texts.with_concatenated(texts.with_seen(texts.session())))
+    found = texts.rows(session.execute_sql("SELECT k, seen(s), concatenated(s) FROM w"))
+    assert found == [(1, "'a'", "a"), (1, "None", None), (2, "'b'", "b")]
 
 
 def test_what_is_refused() -> None:

@@ -20,6 +20,7 @@ from flowsql_runtime.python.evaluate import (
 )
 from flowsql_runtime.python.program import Step
 from flowsql_runtime.python.values_in import tzinfo_of
+from flowsql_runtime.python.values_out import one_array
 
 
 class PandasEvaluator(BatchEvaluator):
@@ -37,7 +38,7 @@ class PandasEvaluator(BatchEvaluator):
                 reason = f"The result type must be pandas.Series or pandas.DataFrame, got {type(made).__name__}"
                 raise wrong_batch(self, position, step, reason)
             check_length(self, position, step, len(made), n)
-            results.append(made)
+            results.append(_texts_as_objects(made))
         return [
             self._column(position, self.program.steps[position], results[position]) for position in self.program.outputs
         ]
@@ -54,8 +55,14 @@ class PandasEvaluator(BatchEvaluator):
 
 
 def to_series(column: pa.Array, type_: t.LogicalType, zone: str) -> Any:
-    """A column as pandas has it; dates are ``datetime.date``, a TIMESTAMP_LTZ is in the session's zone."""
+    """Return a column as a Series, or as a DataFrame for a ROW.
+
+    Dates are ``datetime.date``, a TIMESTAMP_LTZ is in the session's zone. Texts are objects, with None for NULL, in
+    every version of pandas: the ``str`` type of pandas 3 would give NaN, a float, for NULL.
+    """
     match type_:
+        case t.CharacterType():
+            return pd.Series(column.to_numpy(zero_copy_only=False), dtype=object)
         case t.RowType(fields=fields):
             parts = [
                 to_series(part, field.type, zone).rename(field.name)
@@ -69,6 +76,17 @@ def to_series(column: pa.Array, type_: t.LogicalType, zone: str) -> Any:
     return column.to_pandas(date_as_object=True)
 
 
+def _texts_as_objects(made: Any) -> Any:
+    """Return a result as the next function gets it: texts as ``to_series`` gives them, anything else as it is."""
+    if isinstance(made, pd.DataFrame):
+        if not any(isinstance(kind, pd.StringDtype) for kind in made.dtypes):
+            return made
+        return pd.concat([_texts_as_objects(made.iloc[:, place]) for place in range(made.shape[1])], axis=1)
+    if not isinstance(made.dtype, pd.StringDtype):
+        return made
+    return pd.Series(made.to_numpy(dtype=object, na_value=None), index=made.index, name=made.name, dtype=object)
+
+
 def from_pandas(made: Any, type_: t.LogicalType, zone: str) -> pa.Array:
     """A Series, or a DataFrame for a ROW, as a column; missing values are NULL.
 
@@ -78,7 +96,7 @@ def from_pandas(made: Any, type_: t.LogicalType, zone: str) -> pa.Array:
     arrow_type = to_arrow(type_)
     if isinstance(type_, t.RowType):
         if not isinstance(made, pd.DataFrame):
-            return pa.Array.from_pandas(made, type=arrow_type)
+            return _array(made, arrow_type)
         if len(made.columns) != len(type_.fields):
             raise TypeError(f"{len(made.columns)} columns for {len(type_.fields)} fields")
         columns = [from_pandas(made.iloc[:, index], field.type, zone) for index, field in enumerate(type_.fields)]
@@ -89,19 +107,25 @@ def from_pandas(made: Any, type_: t.LogicalType, zone: str) -> pa.Array:
         case t.TimestampType():
             if getattr(made.dtype, "tz", None) is not None:
                 made = made.dt.tz_localize(None)
-            return pc.cast(pa.Array.from_pandas(made, type=_moments(made)), arrow_type, safe=False)
+            return pc.cast(_array(made, _moments(made)), arrow_type, safe=False)
         case t.TimestampLtzType():
             if isinstance(made.dtype, np.dtype) and made.dtype.kind == "M":
                 made = made.dt.tz_localize(tzinfo_of(zone))
-            return pc.cast(pa.Array.from_pandas(made), arrow_type, safe=False)
+            return pc.cast(_array(made), arrow_type, safe=False)
         case t.DayTimeIntervalType():
-            spans = pa.Array.from_pandas(made, type=pa.duration("ns"))
+            spans = _array(made, pa.duration("ns"))
             return pc.cast(pc.cast(spans, pa.duration("ms"), safe=False), arrow_type)
         case t.TimeType():
-            return pc.cast(pa.Array.from_pandas(made, type=pa.time64("us")), arrow_type, safe=False)
+            return pc.cast(_array(made, pa.time64("us")), arrow_type, safe=False)
     if made.dtype == object:
-        return pa.Array.from_pandas(made, type=arrow_type)
-    return cast_column(pa.Array.from_pandas(made), arrow_type)
+        return _array(made, arrow_type)
+    return cast_column(_array(made), arrow_type)
+
+
+def _array(made: Any, type_: pa.DataType | None = None) -> pa.Array:
+    """Return a Series as one array: pandas' Arrow types may hold several chunks, its categories a dictionary."""
+    column = one_array(pa.Array.from_pandas(made, type=type_))
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _moments(made: Any) -> pa.DataType | None:
