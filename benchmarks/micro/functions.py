@@ -135,6 +135,7 @@ _SIMPLE: dict[str, tuple[t.LogicalType, Callable[[Ids], Any]]] = {
     "day": (t.DATE, lambda ids: (ids % 1_000_000).astype(np.int32)),
     "time": (t.TimeType(precision=0), lambda ids: (ids % 86_400).astype(np.int32) * 1000),
     "seconds": (t.DayTimeIntervalType(resolution="SECOND", fractional_precision=3), lambda ids: ids),
+    "months": (t.YearMonthIntervalType(resolution="MONTH"), lambda ids: ids % 1200),
 }
 
 
@@ -179,6 +180,7 @@ CALLS: dict[str, tuple[str | Expr, ...]] = {
     "REGEXP_EXTRACT_ALL": ("text", _text("([0-9]+)")), "REPLACE": ("text", _text("user"), _text("guest")),
     **{f"{name}(STRING)": ("padded",) for name in ("TRIM", "LTRIM", "RTRIM", "BTRIM")},
     **{f"{name}(STRING, STRING)": ("text", _text("u0 ")) for name in ("TRIM", "LTRIM", "RTRIM", "BTRIM")},
+    **{f"{name}(INTERVAL)": ("months",) for name in ("YEAR", "QUARTER", "MONTH")},
     "TRANSLATE": ("text", _text("abc"), _text("xyz")), "POSITION": ("mark", "text"),
     "INSTR": ("text", "mark", "small", _int(1)),
     "STARTSWITH(STRING, STRING)": ("text", "start"), "STARTSWITH(BINARY, BINARY)": ("text bytes", "start bytes"),

@@ -99,8 +99,6 @@ def test_locate_from_a_column() -> None:
 
 def test_division_of_one_row_by_zero_is_infinite() -> None:
     assert run("x / 0e0", (1.0,), x="DOUBLE") == [math.inf]
-    with pytest.raises(ExecutionError, match="Division by zero"):
-        run("1e0 / 0e0")
 
 
 def test_nan_of_one_row_equals_no_nan() -> None:

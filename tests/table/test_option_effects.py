@@ -151,7 +151,7 @@ def tasks_of(look: Callable[[JobMaster], Any]) -> Callable[[Options], Any]:
     """A deployed job that is not started."""
 
     def observe(options: Options) -> Any:
-        run = LocalCluster()._master(graph(GROUPED, {"parallelism.default": "2", **options}), None, None)
+        run = LocalCluster()._master(graph(GROUPED, {"parallelism.default": "2", **options}), None, None, None, None)
         return look(run)
 
     return observe
@@ -279,7 +279,7 @@ def blocking(options: Options) -> Any:
 def restarts_in_part(options: Options) -> bool:
     """Whether parts of a job whose exchanges block can start again by themselves."""
     made = replace(graph(GROUPED, {"parallelism.default": "2"}), configuration=tuple(options.items()))
-    return LocalCluster()._master(made, None, None)._failover is not None
+    return LocalCluster()._master(made, None, None, None, None)._failover is not None
 
 
 def catalog_store(options: Options) -> Any:
@@ -417,7 +417,7 @@ def targets(run: JobMaster) -> list[str]:
 
 def budget(options: Options) -> int:
     cluster = LocalCluster()
-    cluster._master(graph("SELECT 1", options), None, None)
+    cluster._master(graph("SELECT 1", options), None, None, None, None)
     assert cluster.budget is not None
     return cluster.budget.total_bytes
 

@@ -252,7 +252,7 @@ def test_what_was_in_flight_comes_first_after_a_restore() -> None:
     assert found is not None
     again = OvertakingWire((1, 2))
     again.rows(0)
-    again.inputs.put_back(decode_in_flight(encode_in_flight(found, False).data))
+    again.inputs.put_back(decode_in_flight(encode_in_flight(found, False).data, False))
     assert [type(one) for one in again.drain()] == [ChangelogBatch] * 4
     again.flat[2].put(Watermark(9))
     assert again.drain() == [Watermark(7)], "the watermark that was on its way counts"

@@ -69,13 +69,21 @@ def _compares_numbers(expr: Expr) -> bool:
 
 
 def _compares(node: Expr, below: list[bool]) -> bool:
-    return any(below) or (isinstance(node, Call) and _approximate(node))
+    return any(below) or (isinstance(node, Call) and (_approximate(node) or _compares_itself(node)))
 
 
 def _approximate(call: Call) -> bool:
     """Whether a call compares FLOAT or DOUBLE."""
     known = call.function in _NEGATED or call.function in _ALWAYS_OF_ITSELF or call.function in ("IN", "NULLIF")
     return known and any(isinstance(arg.type, t.ApproximateType) for arg in call.args)
+
+
+def _compares_itself(call: Call) -> bool:
+    """Whether a call compares a collection with itself, which equals itself although it holds NULL."""
+    if call.function not in _OF_ITSELF and call.function not in _ALWAYS_OF_ITSELF:
+        return False
+    one, other = call.args
+    return isinstance(one.type, t.ArrayType | t.MapType) and one == other
 
 
 def _simplify(node: Expr) -> Expr:
@@ -98,7 +106,7 @@ def _simplify(node: Expr) -> Expr:
             return _of_truth(node, one, (function == "=") is truth)
         case Call(function="=" | "<>" as function, args=(Literal(value=bool() as truth), one)):
             return _of_truth(node, one, (function == "=") is truth)
-        case Call(args=(one, other)) if _approximate(node) and one == other:
+        case Call(args=(one, other)) if (_approximate(node) and one == other) or _compares_itself(node):
             return _of_itself(node, one)
         case Case(conditions=conditions) if any(map(_compares_numbers, conditions)):
             return replace(node, conditions=tuple(_as_condition(condition) for condition in conditions))

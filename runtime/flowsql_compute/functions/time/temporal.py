@@ -277,7 +277,8 @@ def _part_function(name: str, unit: str, doc: str) -> None:
         return moment
 
     kernel.__doc__ = doc
-    scalar(f"{name}(DATETIME) -> BIGINT", f"{name}(INTERVAL) -> BIGINT", rewrite=rewrite, spark=None)(kernel)
+    of_intervals = [] if unit in ("WEEK", "DOY", "DOW") else [f"{name}(INTERVAL) -> BIGINT"]
+    scalar(f"{name}(DATETIME) -> BIGINT", *of_intervals, rewrite=rewrite, spark=None)(kernel)
 
 
 for _name, _unit, _doc in (
