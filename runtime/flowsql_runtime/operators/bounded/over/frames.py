@@ -71,11 +71,11 @@ class Partitions:
             low = self.first if frame.start is None else np.clip(here + int(frame.start), self.first, self.last)
             high = self.last if frame.end is None else np.clip(here + int(frame.end) + 1, self.first, self.last)
         else:
-            low = self._bound(frame.start, value, descending, after=False)
+            low = self._bound(frame.start, value, descending, after=False, to_end=frame.end is None)
             high = self._bound(frame.end, value, descending, after=True)
         return low, np.maximum(low, high)
 
-    def _bound(self, distance: Distance, value: Any, descending: bool, after: bool) -> Int64s:
+    def _bound(self, distance: Distance, value: Any, descending: bool, after: bool, to_end: bool = False) -> Int64s:
         if distance is None:
             return self.last if after else self.first
         if distance == 0:
@@ -91,7 +91,7 @@ class Partitions:
             nulls_lead = ~valid[self.first]
             count = known[self.last] - known[self.first]
             low = np.where(nulls_lead, self.last - count, self.first)
-            high = low + count
+            known_last = high = low + count
         wanted = numbers + away
         low, high = low.copy(), high.copy()
         while True:
@@ -104,9 +104,20 @@ class Partitions:
             up = open_ & below.astype(np.bool_)
             low = np.where(up, middle + 1, low)
             high = np.where(open_ & ~up, middle, high)
-        if valid is not None:
-            low = np.where(valid, low, self.peer_last if after else self.peer_first)
-        return low
+        if valid is None:
+            return low
+        if (distance > 0) == after:
+            # No distance leads from NULL to a value: a frame that holds the row itself ends with its peers.
+            return np.where(valid, low, self.peer_last if after else self.peer_first)
+        if after:
+            # Flink adds rows up to the first that is beyond the bound. A NULL is always: NULLs that lead keep all rows
+            # out, and those at the end see what the last row with a value saw.
+            seen = low[np.maximum(known_last - 1, 0)]
+            return np.where(nulls_lead, self.first, np.where(valid, low, seen))
+        if to_end:
+            # Flink leaves out rows up to the first within the bound, and never takes them back. For a NULL none is.
+            return np.where(nulls_lead | ~valid | (low == known_last), self.last, low)
+        return np.where(valid, low, self.peer_last)
 
 
 def _runs(begin: Bools, n: int) -> tuple[Int64s, Int64s]:

@@ -65,6 +65,7 @@ class LargePartition:
         #: Of each piece the smallest and largest values of the order, None without any, and whether it has NULLs.
         self._spans: list[tuple[Any, Any] | None] = []
         self._nulls: list[bool] = []
+        self._null_rows = 0
         self._measured = any(_measures(frame) for frame in framed)
         for _, calls in framed.values():
             if calls.takes_parts:
@@ -97,7 +98,9 @@ class LargePartition:
             numbers = numbers[valid]
         if numbers.dtype.kind == "f":
             numbers = np.where(np.isnan(numbers), np.inf, numbers)
-        self._nulls.append(valid is not None and not valid.all())
+        nulls = 0 if valid is None else int(np.count_nonzero(~valid))
+        self._nulls.append(nulls > 0)
+        self._null_rows += nulls
         if descending:
             numbers = -numbers
         self._spans.append((numbers[0], numbers[-1]) if len(numbers) else None)
@@ -195,13 +198,19 @@ class LargePartition:
             low = partitions.first if frame.start is None else partitions.peer_first
             high = partitions.last if frame.end is None else partitions.peer_last
             return low, high
+        index, descending, nulls_first = self._spec.order[0]
+        only_after = frame.end is None and frame.start is not None and frame.start > 0
+        if self._null_rows and nulls_first and (only_after or (frame.end is not None and frame.end < 0)):
+            # NULLs that lead keep all rows out of such frames: see Partitions.frame.
+            return np.zeros(n, np.int64), np.zeros(n, np.int64)
         first, rows = self._near(number, frame)
-        index, descending, _ = self._spec.order[0]
         near = Partitions.of([], compared_words(rows.columns, self._spec.order), rows.num_rows)
         low, high = near.frame(frame, rows.columns[index], descending)
         own = slice(start - first, start - first + n)
         low = np.zeros(n, np.int64) if frame.start is None else low[own] + first
         high = np.full(n, total) if frame.end is None else high[own] + first
+        if only_after and self._null_rows:
+            low = np.where(low >= total - self._null_rows, total, low)
         return low, np.maximum(low, high)
 
     def _near(self, number: int, frame: OverFrame) -> tuple[int, ChangelogBatch]:
@@ -213,6 +222,11 @@ class LargePartition:
         back, ahead = min(reach), max(reach)
         own = self._spans[number]
         near = [number]
+        if self._nulls[number] and frame.end is not None and frame.end < 0:
+            # NULLs at the end see what the last row with a value saw.
+            values = next((span for span in reversed(self._spans) if span), None)
+            own = (own[0], values[1]) if own and values else values and (values[1], values[1])
+            near.append(max((place for place, span in enumerate(self._spans) if span), default=number))
         for other, span in enumerate(self._spans):
             equal = self._nulls[number] and self._nulls[other]
             if equal or (own and span and span[1] >= own[0] + back and span[0] <= own[1] + ahead):
