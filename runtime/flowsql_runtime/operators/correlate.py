@@ -164,14 +164,21 @@ def _elements(collection: Any, type_: t.LogicalType) -> _Elements:
     rows = ranges_of(collection)
     match type_:
         case t.ArrayType(element=t.RowType(fields=fields)):
-            values = collection.values
-            columns = tuple(pc.struct_field(values, [index]) for index in range(len(fields)))
-            return _Elements(columns, rows, validity(values))
+            return _fields(collection.values, len(fields), rows)
         case t.MapType():
             return _Elements((collection.keys, collection.items), rows)
-        case t.MultisetType():
-            return _repeated(collection, rows)
+        case t.MultisetType(element=element):
+            keys, rows = _repeated(collection, rows)
+            if isinstance(element, t.RowType):
+                return _fields(keys, len(element.fields), rows)
+            return _Elements((keys,), rows)
     return _Elements((collection.values,), rows)
+
+
+def _fields(values: Any, count: int, rows: Ranges) -> _Elements:
+    """The fields of elements that are ROWs."""
+    columns = tuple(pc.struct_field(values, [index]) for index in range(count))
+    return _Elements(columns, rows, validity(values))
 
 
 def _copied(columns: list[Any]) -> _Elements:
@@ -194,11 +201,11 @@ def _with_missing(owners: Int64s, places: Int64s, rows: int) -> tuple[Int64s, In
     return all_owners[order], all_places[order], np.asarray(order < len(owners))
 
 
-def _repeated(multiset: Any, rows: Ranges) -> _Elements:
+def _repeated(multiset: Any, rows: Ranges) -> tuple[Any, Ranges]:
     """The elements of multisets, each as often as it is in its row."""
     places = rows.positions()
     counts, _ = values_and_validity(taken(multiset.items, places))
     sizes = np.zeros(len(rows.sizes), np.int64)
     np.add.at(sizes, rows.owners(), counts)
     keys = taken(multiset.keys, np.repeat(places, counts))
-    return _Elements((keys,), Ranges(np.cumsum(sizes) - sizes, sizes, None))
+    return keys, Ranges(np.cumsum(sizes) - sizes, sizes, None)

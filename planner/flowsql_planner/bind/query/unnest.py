@@ -96,7 +96,7 @@ def bind_table_call(context: BindContext, node: ast.TableFunction, scope: Scope)
 def _columns(collection: Expr, operand: ast.Expression) -> t.Schema:
     """The columns of an element, under the names that a query without alias sees."""
     match collection.type:
-        case t.ArrayType(element=t.RowType(fields=fields)):
+        case t.ArrayType(element=t.RowType(fields=fields)) | t.MultisetType(element=t.RowType(fields=fields)):
             # Rows that are NULL are dropped, so that fields are NOT NULL as declared.
             return tuple(t.Column(f.name, f.type) for f in fields)
         case t.ArrayType(element=element) | t.MultisetType(element=element):
@@ -115,7 +115,7 @@ def _columns(collection: Expr, operand: ast.Expression) -> t.Schema:
 
 def _plan_columns(collection: Expr, columns: t.Schema) -> t.Schema:
     """The same columns under the names that Flink's plans give them: fields of rows keep theirs."""
-    if isinstance(collection.type, t.ArrayType) and isinstance(collection.type.element, t.RowType):
+    if isinstance(collection.type, t.ArrayType | t.MultisetType) and isinstance(collection.type.element, t.RowType):
         return columns
     return tuple(t.Column(f"f{index}", column.type) for index, column in enumerate(columns))
 

@@ -1,0 +1,3 @@
+SELECT k, s FROM (SELECT k, COLLECT(r) AS s FROM (VALUES (1, ROW(12, 'a')), (1, ROW(12, 'a')), (2, ROW(13, 'b'))) AS t(k, r) GROUP BY k);
+SELECT k, id, point FROM (SELECT k, COLLECT(r) AS s FROM (VALUES (1, ROW(12, 'a')), (1, ROW(12, 'a')), (2, ROW(13, 'b'))) AS t(k, r) GROUP BY k) CROSS JOIN UNNEST(s) AS A(id, point);
+SELECT k, id, point FROM (SELECT k, COLLECT(r) AS s FROM (VALUES (1, ROW(12, 'a')), (1, CAST(NULL AS ROW<a INT, b STRING>))) AS t(k, r) GROUP BY k) CROSS JOIN UNNEST(s) AS A(id, point);
