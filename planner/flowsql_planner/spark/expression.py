@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, conjuncts
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import common_type
 from flowsql_planner.logical.expression_text import literal_text
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
 from flowsql_planner.spark import sql
@@ -202,6 +204,10 @@ class SparkExpressions:
             if scale + whole <= t.MAX_PRECISION:
                 type_ = f"DECIMAL({scale + whole}, {scale})"
                 return sql.cast(self.make(left), type_), sql.cast(self.make(right), type_)
+            # More digits than a DECIMAL has: the last ones of the fraction do not count on Spark.
+            common = common_type([a, b])
+            if common is not None:
+                return self.make(implicit_cast(left, common)), self.make(implicit_cast(right, common))
         elif isinstance(a, t.NumericType) and isinstance(b, t.NumericType):
             return sql.cast(self.make(left), "DOUBLE"), sql.cast(self.make(right), "DOUBLE")
         raise NotSupportedYetError(
