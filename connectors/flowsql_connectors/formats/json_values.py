@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from flowsql_compute.eval.json.document import too_deep
 from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_connectors.formats.jackson.tokens import MOST_DIGITS, JsonTokens, NumberText
 from flowsql_connectors.formats.text_values import TextDialect, text_value
@@ -63,7 +64,7 @@ def plain_document(line: bytes) -> Any | None:
     Returns:
         None where the line is another one, or ``null``: it is to be read token by token. So are names given twice.
     """
-    if _ODD.search(line) is not None:
+    if _ODD.search(line) is not None or too_deep(line.decode(errors="replace")):
         return None
     try:
         return _UNIQUE_DECODER.raw_decode(line.lstrip(_BLANKS).decode())[0]
@@ -77,7 +78,7 @@ def parse_document(line: bytes) -> Any:
     Raises:
         ValueError: no JSON.
     """
-    if _ODD.search(line) is None:
+    if _ODD.search(line) is None and not too_deep(line.decode(errors="replace")):
         try:
             return _DECODER.raw_decode(line.lstrip(_BLANKS).decode())[0]
         except (ValueError, RecursionError):

@@ -21,8 +21,8 @@ from flowsql_core.secrets.shown import without_url_secrets
 #: of ``d4tabase``. Still shorter ones are hidden where they are the whole text.
 _ANYWHERE: Final = 8
 _AS_WORD: Final = 4
-#: What may be a word of a text.
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{,15}[0-9]{,3}")
+#: What may be a word of FlowSQL's own texts: letters alone. One with a digit or a hyphen is hidden wherever it is.
+_WORD: Final = re.compile(r"[A-Za-z]{1,16}")
 #: What is before a secret, beside blanks and marks.
 _SAYS_SO: Final = r"(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[-_ ]?key|access[-_ ]?key)"
 
@@ -52,7 +52,7 @@ def hidden(text: str, foreign: Iterable[str] = ()) -> str:
     """
     if not _PLACEHOLDERS:
         return text
-    if text in _PLACEHOLDERS and not is_word(text):
+    if text in _PLACEHOLDERS and (len(text) < _AS_WORD or not is_word(text)):
         return _PLACEHOLDERS[text]
     parts = tuple(foreign)
     # Words first: what is hidden of a part makes it another one.

@@ -237,7 +237,7 @@ def test_what_is_refused(unchanged: TableEnvironment, statement: str, said: str)
         ("'uri' = 'x'", r"Missing required options are: catalog-type"),
         (
             "'catalog-type' = 'sql', 'uri' = 'postgresql+psycopg2://me:hush@host/db'",
-            r"'uri' = 'postgresql\+psycopg2://\*\*\*@host/db' holds a password, which definitions would show\.",
+            r"'uri' = 'postgresql\+psycopg2://\*{6}@host/db' holds a password, which definitions would show\.",
         ),
         ("'catalog-type' = 'rest', 'uri' = 'http://127.0.0.1:9'", r"Iceberg catalog 'e': .*127\.0\.0\.1"),
     ],

@@ -11,18 +11,18 @@ from __future__ import annotations
 import gc
 import json
 import re
-import sys
 import threading
 import weakref
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
 
 from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_core.arrow import compute as pc
+from flowsql_core.interpreter.large_stack import in_large_stack
 
 #: Texts in which the quick parser may have changed a number.
 _INEXACT: Final = re.compile(r"[0-9][.eE]|[0-9]{19}")
@@ -35,11 +35,6 @@ _TOO_DEEP: Final = "nested deeper than 1000 levels"
 #: Jackson's limit of levels, and what nests or ends in a text.
 DEEPEST: Final = 1000
 _MARKS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
-#: Calls of Python that one level of a document takes at most, and bytes of a stack for all of them.
-_CALLS: Final = 8
-_STACK_BYTES: Final = 64 * 1024 * 1024
-_deep_calls = threading.Lock()
-T = TypeVar("T")
 
 
 def too_deep(text: str) -> bool:
@@ -52,25 +47,6 @@ def too_deep(text: str) -> bool:
         if depth > DEEPEST:
             return True
     return False
-
-
-def deeply(function: Callable[[], T]) -> T:
-    """What a recursive function returns, with room for documents of so many levels as Jackson reads.
-
-    Python ends recursion at 1,000 calls; the function is called with that limit raised, in a thread with a large stack.
-    """
-    with _deep_calls:
-        limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
-        sys.setrecursionlimit(max(limit, _CALLS * DEEPEST))
-        try:
-            # Loaded for deep documents alone.
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(1) as one:
-                return one.submit(function).result()
-        finally:
-            sys.setrecursionlimit(limit)
-            threading.stack_size(size)
 
 
 class Document:
@@ -121,14 +97,14 @@ def read_json(text: str, decoder: json.JSONDecoder | None = None) -> Any:
     Raises:
         ValueError: it does not begin with JSON.
     """
+    if too_deep(text):
+        raise ValueError(_TOO_DEEP)
     start = len(text) - len(text.lstrip(_SPACE))
     chosen = decoder or _EXACT
     try:
         value, end = chosen.raw_decode(text, start)
     except RecursionError:
-        if too_deep(text):
-            raise ValueError(_TOO_DEEP) from None
-        value, end = deeply(lambda: chosen.raw_decode(text, start))
+        value, end = in_large_stack(lambda: chosen.raw_decode(text, start))
     ends_by_itself = isinstance(value, dict | list | str)
     if not ends_by_itself and end < len(text) and text[end] not in _SPACE:
         raise ValueError(f"Unexpected character '{text[end]}' behind a value")
@@ -226,7 +202,7 @@ def json_text(value: Any) -> str:
         try:
             return _written(value)
         except RecursionError:
-            return deeply(lambda: _written(value))
+            return in_large_stack(lambda: _written(value))
     # Jackson writes control characters with capital digits.
     return text.decode() if b"\\u00" not in text else _written(value)
 

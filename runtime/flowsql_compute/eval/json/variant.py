@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import Bools, make_array, string_buffers
 from flowsql_compute.eval.json import plain_documents as json_kernels
-from flowsql_compute.eval.json.document import deeply, json_string, read_json, too_deep
+from flowsql_compute.eval.json.document import json_string, read_json
 from flowsql_compute.eval.text.columns import contains_bytes, gather
 from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_core.arrow import compute as pc
+from flowsql_core.interpreter.large_stack import in_large_stack
 
 _MARK: Final = "\0"
 _MOST_DIGITS: Final = 38
@@ -65,13 +66,11 @@ def parse_variant(text: str, duplicates: bool) -> str:
         except (orjson.JSONDecodeError, orjson.JSONEncodeError):
             # It is no JSON, or nested deeper than the quick parser writes.
             pass
-    if too_deep(text):
-        raise ValueError("nested deeper than 1000 levels")
     value = read_json(text, _LENIENT if duplicates else _STRICT)
     try:
         return stored(value)
     except RecursionError:
-        return deeply(lambda: stored(value))
+        return in_large_stack(lambda: stored(value))
 
 
 def plain_variants(column: pa.Array) -> tuple[pa.Array, Bools]:
