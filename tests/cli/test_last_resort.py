@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -71,6 +72,33 @@ def test_sigterm_ends_what_never_comes_back(tmp_path: Path, name: str) -> None:
     finally:
         job.kill()
         job.communicate()
+
+
+#: Patterns that only an engine that goes back and forth can answer, and texts that keep it busy.
+HOSTILE = """
+SET 'flowsql.regex.timeout' = '1 h';
+CREATE TABLE numbers (n INT) WITH ('connector' = 'datagen', 'fields.n.min' = '0', 'fields.n.max' = '60');
+SELECT REGEXP_EXTRACT(REPEAT('a', n) || 'b', p), REGEXP_REPLACE(REPEAT('aab', n), p, '<>')
+FROM numbers CROSS JOIN (VALUES
+  '(?=(a|aa)+$)a', '(a*)*\\1c', '(?:(a|aa)+)++c', '(?!(a|aa)+$)c', '(?:a|aa)+(?<=c)d') AS v(p);
+"""
+
+
+@pytest.mark.nightly
+def test_sigterm_at_any_moment_of_endless_patterns(tmp_path: Path) -> None:
+    drawn = random.Random(34)
+    for _ in range(12):
+        job = started(tmp_path, HOSTILE)
+        try:
+            time.sleep(drawn.uniform(0.05, 4))
+            assert job.poll() is None
+            job.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            assert job.wait(30) in (143, -signal.SIGTERM, -signal.SIGKILL)
+            assert time.monotonic() - began < 10
+        finally:
+            job.kill()
+            job.communicate()
 
 
 @pytest.mark.nightly

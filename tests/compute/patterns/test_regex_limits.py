@@ -217,8 +217,8 @@ def test_random_patterns_come_back() -> None:
 
 @pytest.mark.nightly
 def test_two_minutes_of_random_patterns() -> None:
-    asked, gave_up, longest, silence = soak(120, 1_000, 2)
+    asked, gave_up, longest, silence = soak(120, 1_000_000, 2)
     print(f"{asked} patterns, {gave_up} given up, longest batch {longest:.3f} s, longest silence {silence:.3f} s")
-    assert asked == 1_000
+    assert asked >= 1_000
     assert longest < 5
     assert silence < 2
