@@ -110,12 +110,12 @@ def judge(pair: Pair, folder: Path, old: Session, new: Session, draw: random.Ran
     The changes from the restore on are those that the edit makes of the same rows. Where nothing was edited that stands
     above the state, both parts together are the answer of the edit to all rows.
     """
-    before, after = old.graph(pair.old), new.graph(pair.new)
+    position = draw.randrange(1, ROWS)
+    parallelism = (1, draw.choice((1, 1, 2)))
+    before, after = old.graph(pair.old), new.graph(pair.new, parallelism[1])
     remembered = remembered_of(before)
     changes = compare(remembered, with_late_calls(remembered, after))
     fates = frozenset(one.fate for one in changes)
-    position = draw.randrange(1, ROWS)
-    parallelism = (1, draw.choice((1, 1, 2)))
     backend = {"state.backend.type": draw.choice(("hashmap", "rocksdb"))}
     if fates - {Fate.KEPT}:
         return Verdict(fates, _allowed(pair, folder, (old, new), changes, parallelism, position, backend))

@@ -13,7 +13,12 @@ from typing import Final
 
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.job import JobGraph, JobVertex, OperatorNode
-from flowsql_core.graph.specs import GroupAggregateSpec, WindowAggregateSpec
+from flowsql_core.graph.specs import (
+    GlobalGroupAggregateSpec,
+    GroupAggregateSpec,
+    LocalGroupAggregateSpec,
+    WindowAggregateSpec,
+)
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.checkpoint.evolution import Remembered
 from flowsql_runtime.checkpoint.layout import OperatorLayout, types_of
@@ -26,7 +31,7 @@ _COUNTED_APART: Final = frozenset({"SUM", "AVG", "MIN", "MAX", "FIRST_VALUE", "L
 def with_late_calls(old: Iterable[Remembered], graph: JobGraph) -> JobGraph:
     """The graph whose aggregates count apart what ``old`` does not have; itself where nothing has to be.
 
-    Only operators whose rows are never taken back, and that fold in one phase.
+    Only operators whose rows are never taken back.
     """
     layouts = {one.uid: one.layout for one in old if one.layout is not None}
     vertices = tuple(_vertex(vertex, layouts) for vertex in graph.vertices)
@@ -42,18 +47,33 @@ def _vertex(vertex: JobVertex, layouts: dict[str, OperatorLayout]) -> JobVertex:
 
 def _node(node: OperatorNode, layout: OperatorLayout | None) -> OperatorNode:
     spec = node.spec
+    if layout is None or not node.lineage or _grew(node, layout):
+        return node
     # Their subclasses fold otherwise.
-    if layout is None or not node.lineage or type(spec) not in (GroupAggregateSpec, WindowAggregateSpec):
-        return node
-    assert isinstance(spec, GroupAggregateSpec | WindowAggregateSpec)
-    if spec.input_retracts or _grew(node, layout):
-        return node
-    columns = node.lineage[0].columns
+    if type(spec) in (GroupAggregateSpec, WindowAggregateSpec):
+        assert isinstance(spec, GroupAggregateSpec | WindowAggregateSpec)
+        calls = _calls(spec, node.lineage[0].columns, layout)
+        return node if calls == spec.calls else replace(node, spec=replace(spec, calls=calls))
+    if type(spec) is GlobalGroupAggregateSpec:
+        # The local phase emits the same columns in either case: only what merges them counts apart.
+        calls = _calls(spec.local, node.lineage[0].columns, layout)
+        if calls != spec.local.calls:
+            return replace(node, spec=replace(spec, local=replace(spec.local, calls=calls)))
+    return node
+
+
+def _calls(
+    spec: GroupAggregateSpec | WindowAggregateSpec | LocalGroupAggregateSpec,
+    columns: tuple[str, ...],
+    layout: OperatorLayout,
+) -> tuple[AggregateCall, ...]:
+    """Return the calls of a spec; those that ``layout`` lacks beside a count that it has take only later rows."""
+    if spec.input_retracts:
+        return spec.calls
     known = {column.meaning for table in layout.tables.values() if table.grows for column in table.columns}
     # A window may end although no row came after the restore: its answer is NULL then.
     nulls = isinstance(spec, WindowAggregateSpec)
-    calls = tuple(_call(call, spec.input, columns, known, nulls) for call in spec.calls)
-    return node if calls == spec.calls else replace(node, spec=replace(spec, calls=calls))
+    return tuple(_call(call, spec.input, columns, known, nulls) for call in spec.calls)
 
 
 def _grew(node: OperatorNode, layout: OperatorLayout) -> bool:

@@ -106,10 +106,27 @@ def test_another_argument_is_another_accumulator(tmp_path: Path) -> None:
     assert table == {key: (sum(n + 2 for n in range(before + 1, ROWS + 1) if n % 5 == key),) for key in range(5)}
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_a_new_extreme_beside_a_kept_count_is_counted_apart(tmp_path: Path, backend: str) -> None:
+#: Two subtasks with mini-batches aggregate in two phases.
+TWO_PHASES = {
+    "parallelism.default": "2",
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.size": "1",
+    "table.exec.mini-batch.allow-latency": "1 h",
+    "table.optimizer.agg-phase-strategy": "TWO_PHASE",
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"state.backend.type": "hashmap"},
+        {"state.backend.type": "rocksdb"},
+        TWO_PHASES,
+        TWO_PHASES | {"state.backend.type": "rocksdb"},
+    ],
+)
+def test_a_new_extreme_beside_a_kept_count_is_counted_apart(tmp_path: Path, options: dict[str, str]) -> None:
     """SUM and COUNT go on; MIN is that of the rows since the restore, whoever takes a snapshot then."""
-    options = {"state.backend.type": backend}
     path, before = stopped("SELECT k, SUM(n), COUNT(*) FROM rows5 GROUP BY k", tmp_path, options)
     sql = "SELECT k, SUM(n), COUNT(*), MIN(n), MAX(k) FROM rows5 GROUP BY k"
     with pytest.raises(BindError, match=r"min\(numbers\.n\).*counts from the restore on"):
@@ -118,12 +135,17 @@ def test_a_new_extreme_beside_a_kept_count_is_counted_apart(tmp_path: Path, back
     second, more = stopped(sql, tmp_path / "second", {**options, RECOVERY: path, CHANGED: "migrate"})
     table = finished(sql, second, options)
     whole = {key: [n for n in range(1, ROWS + 1) if n % 5 == key] for key in range(5)}
-    later = {key: [n for n in rows if n > before] for key, rows in whole.items()}
     assert more > 0
-    assert table == {key: (sum(whole[key]), len(whole[key]), min(later[key]), key) for key in range(5)}
+    if options.keys() >= TWO_PHASES.keys():
+        # Each subtask of the source has its own position, and a change holds several rows: only bounds are known.
+        least = {key: row[2] for key, row in table.items()}
+        assert all(first > before and first % 5 == key for key, first in least.items())
+    else:
+        least = {key: min(n for n in rows if n > before) for key, rows in whole.items()}
+    assert table == {key: (sum(whole[key]), len(whole[key]), least[key], key) for key in range(5)}
     # AVG is made of the kept sum and count.
     averages = finished("SELECT k, AVG(n), MIN(n) FROM rows5 GROUP BY k", second, {**options, UNCLAIMED: "true"})
-    assert averages == {key: (sum(rows) // len(rows), min(later[key])) for key, rows in whole.items()}
+    assert averages == {key: (sum(rows) // len(rows), least[key]) for key, rows in whole.items()}
 
 
 def test_an_average_of_what_is_summed_is_known_already(tmp_path: Path) -> None:
