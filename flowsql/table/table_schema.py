@@ -42,8 +42,8 @@ class TableSchema:
         return self._types[field] if 0 <= field < len(self._types) else None
 
     def to_row_data_type(self) -> RowType:
-        """The columns as one ROW type."""
-        return DataTypes.ROW([DataTypes.FIELD(n, t) for n, t in zip(self._names, self._types, strict=True)])
+        """The columns as one ROW type, which is NOT NULL: a table has no row that is NULL."""
+        return DataTypes.ROW([DataTypes.FIELD(n, t) for n, t in zip(self._names, self._types, strict=True)], False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)
@@ -56,24 +56,23 @@ class TableSchema:
         return "\n".join(["root", *lines]) + "\n"
 
     @classmethod
-    def builder(cls) -> Builder:
+    def builder(cls) -> TableSchema.Builder:
         """A builder of columns."""
-        return Builder()
+        return TableSchema.Builder()
 
+    class Builder:
+        """Collects columns; ``build`` makes the schema."""
 
-class Builder:
-    """Collects columns; ``build`` makes the schema."""
+        def __init__(self) -> None:
+            self._names: list[str] = []
+            self._types: list[DataType] = []
 
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._types: list[DataType] = []
+        def field(self, name: str, data_type: DataType) -> Self:
+            """Add a column."""
+            self._names.append(name)
+            self._types.append(data_type)
+            return self
 
-    def field(self, name: str, data_type: DataType) -> Self:
-        """Add a column."""
-        self._names.append(name)
-        self._types.append(data_type)
-        return self
-
-    def build(self) -> TableSchema:
-        """The schema."""
-        return TableSchema(self._names, self._types)
+        def build(self) -> TableSchema:
+            """The schema."""
+            return TableSchema(self._names, self._types)

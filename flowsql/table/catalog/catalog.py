@@ -45,7 +45,7 @@ class Session(Protocol):
     """What a catalog asks of its session."""
 
     def define_in_catalog(self, path: core.ObjectPath, table: CatalogBaseTable) -> None:
-        """Create a table or view of its description."""
+        """Create a table of its description."""
         ...
 
 
@@ -218,11 +218,6 @@ class Catalog:
             return
         whole = core.ObjectPath(self._name, path.get_database_name(), path.get_object_name())
         self._session.define_in_catalog(whole, table)
-        made = self._table(path)
-        if isinstance(made, core.CatalogView) and table.get_options():
-            # CREATE VIEW has no options.
-            made = replace(made, options=tuple(table.get_options().items()))
-            self._store.put(path.get_database_name(), path.get_object_name(), made)
 
     def _no_table(self, path: ObjectPath) -> TableNotExistException:
         return TableNotExistException(

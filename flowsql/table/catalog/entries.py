@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowsql.table.schema import Schema
+from flowsql.table.table_schema import TableSchema
 from flowsql_core import catalog as core
 from flowsql_core.catalog import ColumnKind
+from flowsql_core.errors import BindError
 from flowsql_core.types.logical import without_attribute
+
+if TYPE_CHECKING:
+    from flowsql_grammar import ast
 
 #: Flink's words about every function.
 _FUNCTION = "This is a user-defined function"
@@ -58,42 +63,59 @@ class CatalogBaseTable:
         partition_keys: tuple[str, ...] = (),
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
-        query: str | None = None,
     ) -> None:
         self.stored = stored
         self.schema = schema
         self.partition_keys = partition_keys
-        self.query = query
         self._options = dict(options or {})
         self._comment = comment
 
     @staticmethod
     def create_table(
-        schema: Schema,
+        schema: TableSchema | Schema,
         partition_keys: list[str] | None = None,
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        """A table to be created; ``properties`` are the options of WITH."""
+        """Describe a table to be created.
+
+        Args:
+            schema: names and types of the columns; a ``Schema`` may have a key, a watermark and computed columns too.
+            partition_keys: columns of PARTITIONED BY.
+            properties: the options of WITH.
+            comment: the comment of the table.
+        """
         keys = tuple(partition_keys or ())
-        return CatalogBaseTable(schema=schema, partition_keys=keys, options=properties, comment=comment)
+        return CatalogBaseTable(schema=_declared(schema), partition_keys=keys, options=properties, comment=comment)
 
     @staticmethod
     def create_view(
         original_query: str,
         expanded_query: str,
-        schema: Schema,
+        schema: TableSchema | Schema,
         properties: Mapping[str, str],
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        """A view to be created; its names and types are those of the expanded query."""
-        del original_query
-        return CatalogBaseTable(schema=schema, options=properties, comment=comment, query=expanded_query)
+        """Describe a view to be created. Its queries are stored as they are, and parsed when the view is read.
+
+        Args:
+            original_query: the query as the user wrote it.
+            expanded_query: the query with whole names of its tables; this one is read.
+            schema: names and types of the columns.
+            properties: options, which have no effect in SQL.
+            comment: the comment of the view.
+
+        Raises:
+            BindError: the schema has a computed column, or one of metadata.
+        """
+        columns = tuple(_stored_column(column) for column in _declared(schema).columns)
+        view = core.CatalogView(original_query, expanded_query, columns, comment, tuple(properties.items()))
+        return CatalogBaseTable(view)
 
     @property
     def is_view(self) -> bool:
         """Whether it is a view."""
-        return isinstance(self.stored, core.CatalogView) or self.query is not None
+        return isinstance(self.stored, core.CatalogView)
 
     def get_options(self) -> dict[str, str]:
         """Its options."""
@@ -118,7 +140,6 @@ class CatalogBaseTable:
             partition_keys=self.partition_keys,
             options=self._options,
             comment=self._comment,
-            query=self.query,
         )
 
     def get_description(self) -> str | None:
@@ -128,6 +149,24 @@ class CatalogBaseTable:
     def get_detailed_description(self) -> str | None:
         """None."""
         return None
+
+
+def _declared(schema: TableSchema | Schema) -> Schema:
+    """The columns of a table as they are declared."""
+    if isinstance(schema, TableSchema):
+        return Schema.new_builder().from_fields(schema.get_field_names(), schema.get_field_data_types()).build()
+    return schema
+
+
+def _stored_column(column: ast.Column) -> core.TableColumn:
+    """A column of a view."""
+    from flowsql_grammar.ast import PhysicalColumn
+    from flowsql_planner.bind.data_types import bind_type
+
+    name = column.name.texts[-1]
+    if not isinstance(column, PhysicalColumn):
+        raise BindError("view-columns", f"Column '{name}' of a view needs a name and a type, nothing else.")
+    return core.TableColumn(name, bind_type(column.type))
 
 
 def _schema_of(stored: core.CatalogObject) -> Schema:

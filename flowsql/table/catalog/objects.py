@@ -50,8 +50,28 @@ class ObjectPath:
     def __hash__(self) -> int:
         return hash(self.get_full_name())
 
-    def __lt__(self, other: ObjectPath) -> bool:
-        return self.get_full_name() < other.get_full_name()
+    def compare_to(self, other: ObjectPath) -> int:
+        """Return -1, 0 or 1: this path comes before, is, or comes after the other in the order of names.
+
+        Raises:
+            TypeError: the other is no ObjectPath.
+        """
+        if not isinstance(other, ObjectPath):
+            raise TypeError(f"an ObjectPath is compared with another one, got {other!r}")
+        mine, its = self.get_full_name(), other.get_full_name()
+        return (mine > its) - (mine < its)
+
+    def __lt__(self, other: object) -> bool:
+        return self.compare_to(other) < 0 if isinstance(other, ObjectPath) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.compare_to(other) <= 0 if isinstance(other, ObjectPath) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self.compare_to(other) > 0 if isinstance(other, ObjectPath) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self.compare_to(other) >= 0 if isinstance(other, ObjectPath) else NotImplemented
 
     def __str__(self) -> str:
         return self.get_full_name()

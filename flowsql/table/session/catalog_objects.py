@@ -251,19 +251,10 @@ class CatalogObjects:
         return Catalog(catalog_name, found, self.catalogs.default_database(catalog_name), self)
 
     def define_in_catalog(self, path: ObjectPath, table: catalog.CatalogBaseTable) -> None:
-        """Create the table or view that a program described for a catalog."""
+        """Create the table that a program described for a catalog."""
         from flowsql.table.table_descriptor import TableDescriptor
 
         name = ".".join(map(quote_identifier, path.parts))
-        if table.query is not None:
-            from flowsql_grammar import parse_statement, print_sql
-
-            parsed = parse_statement(Source(table.query))
-            if not isinstance(parsed, ast.QueryStatement):
-                raise BindError("not-a-query", f"The view {path} needs a query, got: {table.query}")
-            comment = table.get_comment() or None
-            self.execute_sql(print_sql(ast.CreateView(identifier(name), parsed.query, (), comment)))
-            return
         schema, options = table.get_unresolved_schema(), table.get_options()
         descriptor = TableDescriptor(options, schema, table.partition_keys, table.get_comment() or None)
         self._describe(name, descriptor, temporary=False, if_not_exists=False)
