@@ -148,6 +148,7 @@ _INTERNAL: Final[dict[str, Connector]] = {
         sink="flowsql_connectors.datastream:StreamSinkFactory",
     ),
     "file-sink": Connector(sink="flowsql_connectors.filesystem.stream_sink:StreamFileSinkFactory"),
+    "file-source": Connector(source="flowsql_connectors.filesystem.stream_source:StreamFileSourceFactory"),
     "given-rows": Connector(
         source="flowsql_connectors.given:GivenSourceFactory", sink="flowsql_connectors.given:GivenSinkFactory"
     ),

@@ -68,6 +68,7 @@ class FileEnumerator(SplitEnumerator):
         find: all files of the table, or, given the path of one, that one if it belongs to the table.
         cut: ranges of a file, of about so many bytes.
         interval_ms: how often to look for files that appeared since; None: never.
+        whole_files: no two readers share a file.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class FileEnumerator(SplitEnumerator):
         find: Callable[..., list[FoundFile]],
         cut: Callable[[FoundFile, int], list[Range]],
         interval_ms: int | None = None,
+        whole_files: bool = False,
     ) -> None:
+        self._whole_files = whole_files
         self._find = find
         self._cut = cut
         self._interval_ms = interval_ms
@@ -105,7 +108,10 @@ class FileEnumerator(SplitEnumerator):
         del rows
         found = [file for path in files for file in self._find(path)]
         splits = [FileSplit(file, self._ranges(file, parallelism)) for file in found]
-        return [[split.encode() for split in share] for share in deal([s for s in splits if s.ranges], parallelism)]
+        return [
+            [split.encode() for split in share]
+            for share in deal([s for s in splits if s.ranges], parallelism, self._whole_files)
+        ]
 
     def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
         """Restored splits: what is left of a file is dealt anew, a range that was begun keeps its position."""
@@ -157,7 +163,7 @@ class FileEnumerator(SplitEnumerator):
             self._known.update(map(_digest, paths))
 
     def _deal(self, splits: list[FileSplit], parallelism: int) -> list[list[Split]]:
-        shares = deal(splits, parallelism)
+        shares = deal(splits, parallelism, self._whole_files)
         weights = [sum(split.weight for split in share) for share in shares]
         readers = list(range(parallelism))
         if self._loads:
@@ -176,12 +182,14 @@ def _digest(path: str) -> bytes:
     return blake2b(path.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
-def deal(splits: list[FileSplit], parallelism: int) -> list[list[FileSplit]]:
-    """Splits for each reader, in reading order."""
+def deal(splits: list[FileSplit], parallelism: int, whole_files: bool = False) -> list[list[FileSplit]]:
+    """Splits for each reader, in reading order. ``whole_files``: no two readers share a file."""
     splits = sorted(splits, key=lambda split: (split.file.path, split.ranges[0].start if split.ranges else 0))
     if parallelism == 1:
         return [splits]
     whole = _deal_whole(splits, parallelism)
+    if whole_files:
+        return whole
     loads = [sum(split.weight for split in share) for share in whole]
     if sum(loads) and max(loads) * parallelism <= _FAIR_SHARE * sum(loads):
         return whole

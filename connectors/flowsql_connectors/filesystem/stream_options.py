@@ -1,11 +1,21 @@
-"""Options of ``file-sink``, the files of a DataStream: what a program's ``FileSink`` says, as texts of a plan."""
+"""Options of ``file-sink`` and ``file-source``, as texts of a plan: what a program says of its files."""
 
 from __future__ import annotations
 
 import codecs
 from typing import Final
 
-from flowsql_connectors.filesystem.options import CHECK_MS, FORMAT, INACTIVITY_MS, PATH, ROLLING_SIZE, ROLLOVER_MS
+import orjson
+
+from flowsql_connectors.filesystem.options import (
+    CHECK_MS,
+    FORMAT,
+    INACTIVITY_MS,
+    MONITOR_INTERVAL,
+    PATH,
+    ROLLING_SIZE,
+    ROLLOVER_MS,
+)
 from flowsql_connectors.options import (
     ConnectorOption,
     OptionSet,
@@ -75,3 +85,12 @@ STREAM_SINK_OPTIONS: Final = OptionSet(
         DELIMITER,
     ),
 )
+
+PATHS: ConnectorOption[tuple[str, ...]] = ConnectorOption(
+    "paths", lambda text: tuple(orjson.loads(text)), (), "Files and folders, a list as JSON."
+)
+SPLITTABLE = ConnectorOption(
+    "splittable", parse_boolean, False, "Whether several readers may share a file; else each keeps its order."
+)
+
+STREAM_SOURCE_OPTIONS: Final = OptionSet(required=(PATHS, FORMAT), optional=(SPLITTABLE, MONITOR_INTERVAL))

@@ -40,7 +40,7 @@ from flowsql_connectors.filesystem.stream_options import (
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
 from flowsql_connectors.formats.format import FileEncoder
 from flowsql_connectors.formats.line_encode import LineEncoder
-from flowsql_connectors.formats.registry import format_factory
+from flowsql_connectors.formats.streams.registry import stream_format_factory
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkFactory, SinkWriter, TableSink, WriterContext
 from flowsql_core.errors import NotSupportedYetError
@@ -112,7 +112,7 @@ class StreamFileSink(TableSink):
         name = self._values.get(FORMAT)
         if name == LINES:
             return LineEncoder(self._values.get(CHARSET))
-        return format_factory(name).create(self._values, self._table).encoder(self._columns)
+        return stream_format_factory(name).create(self._values, self._table).encoder(self._columns)
 
     def _compactor(self) -> Compactor | None:
         values = self._values
@@ -149,7 +149,7 @@ class StreamFileSinkFactory(SinkFactory):
         name = table.option(FORMAT.key)
         if name is None or name == LINES:
             return STREAM_SINK_OPTIONS
-        return STREAM_SINK_OPTIONS.merged(format_factory(name).options())
+        return STREAM_SINK_OPTIONS.merged(stream_format_factory(name).options())
 
     def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
         """A sink."""

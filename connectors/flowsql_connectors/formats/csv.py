@@ -135,8 +135,25 @@ class CsvFormat(FileFormat):
     texts: TextDialect = TextDialect.CSV
     #: Where the files are whose types a sample told: columns take nothing else, and errors tell how to declare them.
     inferred: str | None = None
+    #: By the column's index: a text of its own between the elements of an array; None as ``array_delimiter``.
+    array_delimiters: tuple[str | None, ...] = ()
+    #: Whether the names in the header must be those of the columns.
+    strict_header: bool = False
+    #: Whether the first line behind the header is left out, too.
+    skips_first: bool = False
+    #: Whether fields behind those of the last column are left out.
+    drops_more: bool = False
+    #: What ends written lines.
+    line_end: str = "\n"
+    #: Whether written fractions of timestamps have 3, 6 or 9 digits (``.200``), or end with the last one above zero.
+    grouped: bool = True
 
     identifier = "csv"
+
+    def delimiter_in(self, index: int) -> str:
+        """What is between the elements of an array in the column of an index."""
+        own = self.array_delimiters[index] if self.array_delimiters else None
+        return self.array_delimiter if own is None else own
 
     def decoder(self, context: DecodeContext) -> Decoder:
         """A decoder of byte ranges."""
@@ -148,7 +165,7 @@ class CsvFormat(FileFormat):
         """An encoder of rows with Flink's quoting."""
         from flowsql_connectors.formats.csv_encode import CsvEncoder
 
-        return CsvEncoder(self, columns)
+        return CsvEncoder(self, columns, self.grouped)
 
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """A row a message."""

@@ -7,6 +7,7 @@ are refused by it: these alone are read by the exact rules and put back in their
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -17,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import regrouped
-from flowsql_connectors.formats.csv_misread import holds_hexadecimal, holds_padded
+from flowsql_connectors.formats.csv_misread import failed_column, has_blank_line, holds_hexadecimal, holds_padded
 from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_blank_rows, part_rows, put_between
 from flowsql_connectors.formats.csv_scan import CsvScan
-from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
+from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer, header_fault
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
 from flowsql_connectors.formats.losses import Losses
 from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, rows_before, whole_lines
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from flowsql_connectors.formats.csv import CsvFormat
 
 _BOM: Final = b"\xef\xbb\xbf"
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _NEWLINE: Final = 10
 _RETURN: Final = 13
 #: Files from this size on are worth the time that loading the kernels takes.
@@ -65,7 +67,9 @@ class CsvDecoder(Decoder):
         self._tokenizer = CsvTokenizer(format_.dialect)
         self._width = len(context.columns)
         self._quote = None if format_.dialect.quote is None else format_.dialect.quote.encode()
-        self._losses = Losses(context.lose, "row", self._quote, format_.header)
+        #: Rows in front of those of the table in each file.
+        self._head = int(format_.header) + int(format_.skips_first)
+        self._losses = Losses(context.lose, "row", self._quote, self._head)
         #: Where rows that are converted stand among those of a block; None: as they are.
         self._places: Int64s | None = None
         self._block = Block()
@@ -106,16 +110,27 @@ class CsvDecoder(Decoder):
         return self._with_odd(bulk, places, found.odd)
 
     def _drop_head(self, block: Block) -> None:
-        if self._format.header or block.begins_with(_BOM):
+        if self._head or block.begins_with(_BOM):
             block.fill(self._without_head(block.contents()))
 
     def _without_head(self, data: bytes) -> bytes:
         if data.startswith(_BOM):
             data = data[len(_BOM) :]
         if self._format.header:
-            end = self._cut_at_row_starts(data, 1)
-            data = data[end:]
+            if self._format.strict_header:
+                self._check_header(data)
+            data = data[self._cut_at_row_starts(data, 1) :]
+        if self._format.skips_first:
+            # As in Flink a line, whatever is quoted in it.
+            end = _LINE_END.search(data)
+            data = b"" if end is None else data[end.end() :]
         return data
+
+    def _check_header(self, data: bytes) -> None:
+        """Refuse a header that has other names than the columns."""
+        row = next(iter(self._tokenizer.rows(data[: 1024 * 1024].decode("utf-8", "replace"))), None)
+        if row is not None and (reason := header_fault(row, [column.name for column in self._columns])) is not None:
+            raise _BadRowError(-1, reason, row.text)
 
     # -- borders of rows --------------------------------------------------------------------------------------------
 
@@ -182,7 +197,7 @@ class CsvDecoder(Decoder):
         parts = self._parted(data) if self._has_odd_rows(data) else None
         if parts is None:
             table, wrong = self._usual(data)
-            if self._may_hold_blank_lines(table) and _has_blank_line(data):
+            if self._may_hold_blank_lines(table) and has_blank_line(data):
                 usual = not wrong and self._usual_width == self._width
                 parted = part_blank_rows(data, table, self._tokenizer) if usual else None
                 if parted is not None:
@@ -277,7 +292,7 @@ class CsvDecoder(Decoder):
                     ),
                 )
             except pa.ArrowInvalid as error:
-                failed = _failed_column(str(error), wanted)
+                failed = failed_column(str(error), wanted)
                 if failed is None or failed in self._as_text or as_text:
                     data.decode()
                     raise
@@ -357,12 +372,12 @@ class CsvDecoder(Decoder):
         column = self._columns[index]
         if not pa.types.is_string(array.type) or isinstance(column.type, CharacterType):
             return array
+        if isinstance(column.type, ArrayType):
+            return self._parse_lists(array, column.type.element, column.name, self._format.delimiter_in(index))
         return self._parse(array, column.type, column.name, is_row=True)
 
     def _parse(self, texts: Any, type_: LogicalType, name: str, is_row: bool = False) -> Any:
         match type_:
-            case ArrayType(element=element):
-                return self._parse_lists(texts, element, name)
             case RowType():
                 return self._parse_structs(texts, type_, name)
         if self._format.inferred and isinstance(type_, BooleanType):
@@ -378,8 +393,8 @@ class CsvDecoder(Decoder):
             raise _BadRowError(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py(), field=name)
         return values
 
-    def _parse_lists(self, texts: Any, element: LogicalType, name: str) -> Any:
-        lists = pc.split_pattern(texts, self._format.array_delimiter)
+    def _parse_lists(self, texts: Any, element: LogicalType, name: str, delimiter: str) -> Any:
+        lists = pc.split_pattern(texts, delimiter)
         empty = pc.fill_null(pc.equal(pc.utf8_trim(texts, JAVA_BLANK), ""), False)
         if pc.any(empty).as_py():
             lists = pc.if_else(empty, pa.scalar([], lists.type), lists)
@@ -424,7 +439,7 @@ class CsvDecoder(Decoder):
         wrong_at = np.array([row.number - 1 for row in wrong], np.int64)
         places = np.delete(parts.places, wrong_at)
         broken: _BadRowError | None = None
-        if self._usual_width > self._width and table.num_rows:
+        if self._usual_width > self._width and table.num_rows and not self._format.drops_more:
             # Only a final delimiter may make a row longer: the field behind it is empty.
             extra = _whole(table.column(f"{self._usual_width - 1}"))
             longer = pc.or_(pc.not_equal(pc.fill_null(extra, ""), ""), self._usual_width > self._width + 1)
@@ -524,6 +539,8 @@ class CsvDecoder(Decoder):
             return None
         if len(fields) == self._width + 1 and fields[-1] == "":
             fields = fields[:-1]
+        if self._format.drops_more:
+            fields = fields[: self._width]
         if row.error is not None or len(fields) > self._width:
             if self._drops_rows:
                 self._losses.rows(1, at)
@@ -550,10 +567,12 @@ class CsvDecoder(Decoder):
     def _error(self, file: FileView, position: int, bad: _BadRowError) -> ExecutionError:
         before = rows_before(file, position, self._quote)
         shown = f": {bad.text[:200]!r}" if bad.text else ""
-        header = 1 if self._format.header and not before else 0
+        head = self._head if not before else 0
+        if bad.row < 0:
+            return ExecutionError("csv-header-mismatch", f"{bad.reason}\nin {file.place('row', 1)}{shown}")
         return ExecutionError(
             "csv-parse-error",
-            f"{bad.reason}\nin {file.place('row', before + bad.row + 1 + header)}{shown}",
+            f"{bad.reason}\nin {file.place('row', before + bad.row + 1 + head)}{shown}",
             hint=wider_type_hint(self._format.inferred, bad.field)
             if self._format.inferred and bad.field
             else "'csv.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
@@ -577,19 +596,3 @@ def _too_many(width: int, first: str) -> str:
 
 def _whole(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _failed_column(message: str, wanted: Sequence[int]) -> int | None:
-    """The column that Arrow's conversion error names: ``In CSV column #3: ...``."""
-    head, found, rest = message.partition("In CSV column #")
-    if not found or head:
-        return None
-    number = int(rest.partition(":")[0])
-    return number if number in wanted else None
-
-
-def _has_blank_line(data: bytes) -> bool:
-    if b"\r" in data and (b"\n\r\n" in data or b"\r\r" in data or data.startswith(b"\r")):
-        return True
-    newline = np.frombuffer(data, dtype=np.uint8) == _NEWLINE
-    return bool(newline[0] or (newline[1:] & newline[:-1]).any())

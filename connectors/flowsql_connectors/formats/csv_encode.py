@@ -1,7 +1,7 @@
 """Columns to lines of csv, with the quoting of Flink's writer (Jackson's loose one).
 
-A text is quoted if it is longer than 24 characters or holds a character up to the greatest of delimiter, quote and
-line feed, or a back-slash; numbers and booleans never are.
+A text is quoted if it is longer than 24 characters or holds a character up to the greatest of delimiter, quote and the
+first character of a line end, or a back-slash; numbers and booleans never are.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class CsvEncoder(TextEncoder):
         dialect = format_.dialect
         self._null = next(iter(format_.null_literals), "")
         self._mark = " " if format_.texts is TextDialect.CSV else "T"
-        top = max(ord(dialect.delimiter), ord(dialect.quote or "\0"), ord("\n"))
+        self._end = format_.line_end
+        top = max(ord(dialect.delimiter), ord(dialect.quote or "\0"), *map(ord, self._end[:1] or "\n"))
         escape = re.escape(dialect.escape) if dialect.escape else ""
         self._special = f"[\\x00-\\x{{{top:x}}}\\\\{escape}]"
         # The same as a table by byte, where all these characters are single bytes.
@@ -91,24 +92,22 @@ class CsvEncoder(TextEncoder):
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The lines of a batch."""
         self.count_rows(num_rows)
-        if self._rows >= KERNEL_ROWS and columns and self._format.dialect.delimiter.isascii():
-            parts = [self._part(array, column.type) for array, column in zip(columns, self._columns, strict=True)]
+        if self._rows >= KERNEL_ROWS and columns and self._format.dialect.delimiter.isascii() and self._end == "\n":
+            parts = [self._part(array, index) for index, array in enumerate(columns)]
             made = lines(parts, num_rows, self._null, self._format.dialect.delimiter)
             if made is not None:
                 return made
-        texts = [
-            pc.fill_null(self._texts(array, column.type), self._null)
-            for array, column in zip(columns, self._columns, strict=True)
-        ]
+        texts = [pc.fill_null(self._texts(array, index), self._null) for index, array in enumerate(columns)]
         if not texts:
-            return pa.array(["\n"] * num_rows, pa.string())
-        texts[-1] = pc.binary_join_element_wise(texts[-1], "\n", "")
+            return pa.array([self._end] * num_rows, pa.string())
+        texts[-1] = pc.binary_join_element_wise(texts[-1], self._end, "")
         if len(texts) == 1:
             return texts[0]
         return pc.binary_join_element_wise(*texts, self._format.dialect.delimiter)
 
-    def _part(self, array: Any, type_: LogicalType) -> Integers | Timestamps | Texts:
+    def _part(self, array: Any, index: int) -> Integers | Timestamps | Texts:
         """How the kernels write a column."""
+        type_ = self._columns[index].type
         quote, escape = self._format.dialect.quote, self._format.dialect.escape
         match type_:
             case IntegerType():
@@ -125,20 +124,23 @@ class CsvEncoder(TextEncoder):
                 doubled = contains_bytes(texts, quote) or (escape is not None and contains_bytes(texts, escape))
                 if not doubled:
                     return Texts.of(texts, self._special_bytes.view(np.uint8), _UNCHECKED_LENGTH, quote)
-        return Texts.of(self._texts(array, type_), _NOTHING, -1, None)
+        return Texts.of(self._texts(array, index), _NOTHING, -1, None)
 
     def head(self) -> bytes:
         """With ``csv.header`` the first line holds the names."""
         if not self._format.header:
             return b""
         names = self._quoted(pa.array([column.name for column in self._columns]))
-        return (self._format.dialect.delimiter.join(name.as_py() for name in names) + "\n").encode()
+        return (self._format.dialect.delimiter.join(name.as_py() for name in names) + self._end).encode()
 
-    def _texts(self, array: Any, type_: LogicalType) -> Any:
+    def _texts(self, array: Any, index: int) -> Any:
         """The field's text with its quotes; NULL stays NULL."""
-        match type_:
+        match type_ := self._columns[index].type:
             case BooleanType() | IntegerType() | FloatType() | DoubleType() | DecimalType():
                 return self._plain(array, type_)
+            case ArrayType(element=element):
+                inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
+                return self._quoted(pc.binary_join(regrouped(array, inner), self._format.delimiter_in(index)))
             case TimestampType() | TimestampLtzType() if self._quotes_blanks and self._mark == " ":
                 quote = self._format.dialect.quote
                 return pc.binary_join_element_wise(quote, self._plain(array, type_), quote, "")
@@ -158,9 +160,6 @@ class CsvEncoder(TextEncoder):
                 return time_texts(array)
             case TimestampType() | TimestampLtzType():
                 return timestamp_texts(array, self._mark, self._grouped)
-            case ArrayType(element=element):
-                inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
-                return pc.binary_join(regrouped(array, inner), self._format.array_delimiter)
             case RowType(fields=fields):
                 parts = [
                     pc.fill_null(self._plain(pc.struct_field(array, [i]), field.type), self._null)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -44,3 +45,20 @@ def _begins_or_ends(head: bytes, tail: bytes | None, data: bytes, dialect: CsvDi
     if re.match(head, data) or re.search(border + head, data):
         return True
     return tail is not None and re.search(tail + b"(?:" + border + b"|$)", data) is not None
+
+
+def failed_column(message: str, wanted: Sequence[int]) -> int | None:
+    """The column that Arrow's conversion error names: ``In CSV column #3: ...``."""
+    head, found, rest = message.partition("In CSV column #")
+    if not found or head:
+        return None
+    number = int(rest.partition(":")[0])
+    return number if number in wanted else None
+
+
+def has_blank_line(data: bytes) -> bool:
+    """Whether a block of whole rows holds a line without anything."""
+    if b"\r" in data and (b"\n\r\n" in data or b"\r\r" in data or data.startswith(b"\r")):
+        return True
+    newline = np.frombuffer(data, dtype=np.uint8) == _NEWLINE
+    return bool(newline[0] or (newline[1:] & newline[:-1]).any())

@@ -126,6 +126,18 @@ class CsvTokenizer:
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 
 
+def header_fault(row: CsvRow, names: list[str]) -> str | None:
+    """Why a row does not hold the names of the columns, in order; None if it does."""
+    for number, (expected, actual) in enumerate(zip(names, row.fields, strict=False), start=1):
+        if expected != actual:
+            return f'Mismatched header column #{number}: expected "{expected}", actual "{actual}"'
+    if len(row.fields) < len(names):
+        return f'Missing header column #{len(row.fields) + 1}, expecting "{names[len(row.fields)]}"'
+    if len(row.fields) > len(names):
+        return f'Extra header column "{row.fields[len(names)]}"'
+    return None
+
+
 def _unexpected(character: str, delimiter: str) -> str:
     return (
         f"Unexpected character ('{character}' (code {ord(character)})): Expected column separator character "

@@ -20,14 +20,14 @@ class Losses:
         lose: takes the numbers.
         unit: what a text of a row is called: ``row`` or ``line``.
         quote: see :func:`rows_before`.
-        header: the first row of a file is no row of the table, and is counted where rows are numbered.
+        head: rows in front of those of the table in each file; they are counted where rows are numbered.
     """
 
-    def __init__(self, lose: Lose, unit: str, quote: bytes | None = None, header: bool = False) -> None:
+    def __init__(self, lose: Lose, unit: str, quote: bytes | None = None, head: int = 0) -> None:
         self._lose = lose
         self._unit = unit
         self._quote = quote
-        self._header = header
+        self._head = head
         self._file = FileView("", 0)
         self._position = 0
 
@@ -50,7 +50,7 @@ class Losses:
                 parts.append(f"behind byte {position:,}")
             else:
                 before = rows_before(file, position, self._quote)
-                parts.append(f"{self._unit} {before + row + 1 + (self._header and not before)}")
+                parts.append(f"{self._unit} {before + row + 1 + (0 if before else self._head)}")
         if field is not None:
             parts.append(f"field '{field}'")
         return ", ".join(parts)

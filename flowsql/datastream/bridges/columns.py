@@ -270,17 +270,20 @@ def _optional(convert: Convert | None, value: Any) -> Any:
 # Columns into values
 
 
-def column_values(data: Any, type_: t.LogicalType) -> list[Any]:
-    """The Python values of a column: ``Instant`` for TIMESTAMP_LTZ, ``datetime`` for other times, ``Row`` for ROW."""
+def column_values(data: Any, type_: t.LogicalType, zone: datetime.tzinfo | None = None) -> list[Any]:
+    """The Python values of a column: ``Instant`` for TIMESTAMP_LTZ, ``datetime`` for other times, ``Row`` for ROW.
+
+    ``zone``: a TIMESTAMP_LTZ is a ``datetime`` in this zone instead.
+    """
     if isinstance(data, PyObjectColumn):
         return list(data.values)
-    if isinstance(type_, t.TimestampLtzType):
+    if isinstance(type_, t.TimestampLtzType) and zone is None:
         per_second = {"ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[data.type.unit]
         units: list[int | None] = data.cast(pa.int64()).to_pylist()
         return [None if unit is None else _instant(unit, per_second) for unit in units]
     micros = _micros(data.type)
     values: list[Any] = (data if micros == data.type else data.cast(micros, safe=False)).to_pylist()
-    convert = _out_of(type_)
+    convert = _out_of(type_, zone)
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
@@ -302,23 +305,25 @@ def _instant(units: int, per_second: int) -> Instant:
     return Instant(seconds, rest * (1_000_000_000 // per_second))
 
 
-def _out_of(type_: t.LogicalType) -> Convert | None:
+def _out_of(type_: t.LogicalType, zone: datetime.tzinfo | None = None) -> Convert | None:
     """What turns Arrow's Python value into the stream's; None where they are the same."""
     match type_:
+        case t.TimestampLtzType() if zone is not None:
+            return lambda value: value.astimezone(zone)
         case t.TimestampLtzType():
             return lambda value: _instant((value - _EPOCH) // datetime.timedelta(microseconds=1), 1_000_000)
         case t.ArrayType(element=element):
-            inner = _out_of(element)
+            inner = _out_of(element, zone)
             return None if inner is None else lambda value: [_optional(inner, item) for item in value]
         case t.MapType(key=key, value=item):
-            convert_key, convert_item = _out_of(key), _out_of(item)
+            convert_key, convert_item = _out_of(key, zone), _out_of(item, zone)
             return lambda pairs: {_optional(convert_key, k): _optional(convert_item, v) for k, v in pairs}
         case t.MultisetType(element=element):
-            convert_element = _out_of(element)
+            convert_element = _out_of(element, zone)
             return lambda pairs: {_optional(convert_element, k): v for k, v in pairs}
         case t.RowType(fields=fields):
             names = tuple(field.name for field in fields)
-            inners = [_out_of(field.type) for field in fields]
+            inners = [_out_of(field.type, zone) for field in fields]
             return lambda value: Row.of_names(
                 names, [_optional(inner, value[name]) for inner, name in zip(inners, names, strict=True)]
             )

@@ -61,10 +61,12 @@ class RowForm:
 
     ``time``: the column whose value is the timestamp and no field; None for the row time attribute, which stays one.
     ``required``: fields that must not be NULL.
+    ``zone``: a TIMESTAMP_LTZ is a ``datetime`` in this zone; None: it is an ``Instant``.
     """
 
     time: str | None = None
     required: frozenset[str] = frozenset()
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,11 @@ def rows_of(schema: Schema, form: RowForm = RowForm()) -> BatchMap:
     times = [i for i, column in enumerate(schema) if column.name == form.time] if form.time else _rowtimes(schema)
     if len(times) > 1:
         raise InternalError("a stream of rows with several row times")
+    zone = None
+    if form.zone is not None:
+        from flowsql_runtime.python.values_in import tzinfo_of  # with all of Python's functions
+
+        zone = tzinfo_of(form.zone)
 
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
         for index in fields:
@@ -319,7 +326,7 @@ def rows_of(schema: Schema, form: RowForm = RowForm()) -> BatchMap:
                     f"Column '{schema[index].name}' is NOT NULL, however, a null value is being written into it.",
                     hint="declare it nullable in the schema of the stream",
                 )
-        columns = [column_values(batch.columns[index], schema[index].type) for index in fields]
+        columns = [column_values(batch.columns[index], schema[index].type, zone) for index in fields]
         values = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
         if batch.kinds is None:
             rows = [Row.of_names(names, value) for value in values]

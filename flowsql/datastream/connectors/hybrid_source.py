@@ -37,10 +37,14 @@ class HybridSource(Source):
         """One source behind the other, in one subtask.
 
         Raises:
-            NotSupportedYetError: one of them does not end.
+            NotSupportedYetError: one of them does not end, or reads columns.
         """
         if not all(source.bounded for source in self._sources):
             raise NotSupportedYetError("hybrid sources with a source that does not end")
+        if any(source.values_of_columns() is not None for source in self._sources):
+            raise NotSupportedYetError(
+                "hybrid sources of anything but lines and number sequences", hint="a stream of each source, and union"
+            )
         return hybrid_source([source.spec_maker() for source in self._sources])
 
 

@@ -1,18 +1,19 @@
-"""The csv format of DataStream connectors: files are written, messages read and written; files are read as tables."""
+"""The csv format of DataStream connectors: files and messages, read and written."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Self
 
 from flowsql.common.public_api import public_api
-from flowsql.common.refused import refused_name
 from flowsql.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
+from flowsql.datastream.connectors.file_system import FileRecords, StreamFormat
 from flowsql.datastream.formats.csv_rows import CsvRowDeserializationSchema as CsvRowDeserializationSchema
 from flowsql.datastream.formats.csv_rows import CsvRowSerializationSchema as CsvRowSerializationSchema
 from flowsql.table.types import DataType, DataTypes, RowField, RowType
 from flowsql_connectors.formats.csv import (
-    ARRAY_DELIMITER,
+    ALLOW_COMMENTS,
     DISABLE_QUOTE,
     ESCAPE_CHARACTER,
     FIELD_DELIMITER,
@@ -20,36 +21,42 @@ from flowsql_connectors.formats.csv import (
     NULL_LITERAL,
     QUOTE_CHARACTER,
 )
-from flowsql_core.errors import NotSupportedYetError
-
-_NAMES: Final = frozenset({"CsvReaderFormat"})
-
-__all__ = sorted(
-    {
-        *_NAMES,
-        "CsvBulkWriters",
-        "CsvRowDeserializationSchema",
-        "CsvRowSerializationSchema",
-        "CsvSchema",
-        "CsvSchemaBuilder",
-    }
+from flowsql_connectors.formats.streams.csv_schema import (
+    ARRAY_DELIMITERS,
+    DROP_MORE,
+    LINE_END,
+    SKIP_FIRST,
+    STRICT_HEADER,
 )
+from flowsql_connectors.formats.streams.registry import CSV_SCHEMA
+from flowsql_core.types.logical import Column, Schema
 
-
-def __getattr__(name: str) -> Any:
-    hint = "read or write a table and cross over with to_data_stream and from_data_stream"
-    return refused_name(__name__, name, _NAMES, "the csv format of DataStream connectors", hint)
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
 
 
 class CsvSchema:
     """Columns and characters of csv files. Made by :meth:`builder`.
 
-    ``options``: those of the ``csv`` format of tables.
+    ``options``: of the format, as tables have them. ``separators``: by column what is between the elements of its
+    array; None: the column is no array; ``''``: what is between those of all arrays without a text of their own.
     """
 
-    def __init__(self, row_type: RowType, options: Mapping[str, str]) -> None:
+    def __init__(self, row_type: RowType, separators: list[str | None], options: Mapping[str, str]) -> None:
         self.row_type = row_type
+        self.separators = separators
         self.options = options
+
+    @property
+    def columns(self) -> Schema:
+        """The columns as tables have them."""
+        return tuple(Column(field.name, field.data_type.logical) for field in self.row_type.fields)
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
@@ -82,18 +89,17 @@ class CsvSchemaBuilder:
         """The schema.
 
         Raises:
-            ValueError: nothing stands between the elements of an array.
-            NotSupportedYetError: arrays of several separators.
+            ValueError: two columns have one name, or nothing is between the elements of an array.
         """
-        separators = {one or self._separator for one in self._separators if one is not None}
+        names = [field.name for field in self._fields]
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise ValueError(f"Field names must be unique. Found duplicates: [{', '.join(double)}]")
+        separators = [None if own is None else own or self._separator for own in self._separators]
         if "" in separators:
             raise ValueError("an array column needs a separator between its elements")
-        if len(separators) > 1:
-            raise NotSupportedYetError("csv files whose arrays have several separators")
-        options = dict(self._options)
-        if separators:
-            options[ARRAY_DELIMITER.key] = separators.pop()
-        return CsvSchema(DataTypes.ROW(self._fields), options)
+        options = {"format": CSV_SCHEMA, **self._options, ARRAY_DELIMITERS.key: json.dumps(separators)}
+        return CsvSchema(DataTypes.ROW(self._fields), list(self._separators), options)
 
     def add_array_column(self, name: str, separator: str = ";", element_type: DataType | None = None) -> Self:
         """An array, of texts unless said otherwise."""
@@ -113,8 +119,7 @@ class CsvSchemaBuilder:
 
     def add_columns_from(self, schema: CsvSchema) -> Self:
         """The columns of another schema."""
-        separator = schema.options.get(ARRAY_DELIMITER.key)
-        for field in schema.row_type.fields:
+        for field, separator in zip(schema.row_type.fields, schema.separators, strict=True):
             self._add(field.name, field.data_type, separator)
         return self
 
@@ -130,24 +135,24 @@ class CsvSchemaBuilder:
         return self
 
     def set_allow_comments(self, allow: bool = True) -> Self:
-        """Of reading: writing writes no comments."""
-        return self
+        """Pass over lines that begin with ``#``, blank lines, and blanks before a row."""
+        return self._set(ALLOW_COMMENTS.key, _truth(allow))
 
     def set_any_property_name(self, name: str) -> Self:
-        """Of reading objects whose fields are not known: rows have none such."""
-        return self
+        """Take rows with more fields than there are columns, and leave the further ones out."""
+        return self._set(DROP_MORE.key, "true")
 
     def disable_array_element_separator(self) -> Self:
-        """No separator for arrays whose column has none of its own."""
+        """Leave arrays without a separator of their own without any: :meth:`build` refuses them."""
         return self.set_array_element_separator("")
 
     def remove_array_element_separator(self, index: int) -> Self:
-        """No separator of its own for one column."""
+        """Take a column's own separator away."""
         self._separators[index] = ""
         return self
 
     def set_array_element_separator(self, separator: str) -> Self:
-        """What stands between the elements of arrays whose column has no separator of its own."""
+        """What is between the elements of arrays without a separator of their own; by default ``;``."""
         self._separator = separator
         return self
 
@@ -165,14 +170,8 @@ class CsvSchemaBuilder:
         return self._set(ESCAPE_CHARACTER.key, _character(char, "Escape char"))
 
     def set_line_separator(self, separator: str) -> Self:
-        """What ends lines: a line feed.
-
-        Raises:
-            NotSupportedYetError: any other text.
-        """
-        if separator != "\n":
-            raise NotSupportedYetError(f"csv files whose lines end with {separator!r}")
-        return self
+        """What ends written lines; by default a line feed. Line feed, carriage return and both end those read."""
+        return self._set(LINE_END.key, separator)
 
     def set_null_value(self, null_value: str) -> Self:
         """What stands for None; by default nothing."""
@@ -189,16 +188,16 @@ class CsvSchemaBuilder:
         return self._set(QUOTE_CHARACTER.key, _character(char, "Quote char"))
 
     def set_skip_first_data_row(self, skip: bool = True) -> Self:
-        """Of reading."""
-        return self
+        """Leave the first line of a file out, behind the header if there is one."""
+        return self._set(SKIP_FIRST.key, _truth(skip))
 
     def set_strict_headers(self, strict: bool = True) -> Self:
-        """Of reading."""
-        return self
+        """Refuse files whose header has other names than the columns."""
+        return self._set(STRICT_HEADER.key, _truth(strict))
 
     def set_use_header(self, use: bool = True) -> Self:
         """The first line of a file holds the names of the columns."""
-        return self._set(HEADER.key, "true" if use else "false")
+        return self._set(HEADER.key, _truth(use))
 
     def size(self) -> int:
         """Number of columns."""
@@ -212,10 +211,35 @@ class CsvSchemaBuilder:
         return self
 
 
+def _truth(value: bool) -> str:
+    return str(bool(value)).lower()
+
+
 def _character(char: str, what: str) -> str:
     if len(char) != 1:
         raise ValueError(f"{what} must be a single char, got {char}")
     return char
+
+
+class CsvReaderFormat(StreamFormat):
+    """Reads the rows of csv files. Made by :meth:`for_schema`.
+
+    >>> from flowsql.datastream.connectors.file_system import FileSource
+    >>> from flowsql.table import DataTypes
+    >>> schema = (
+    ...     CsvSchema.builder()
+    ...     .add_number_column("id", DataTypes.INT())
+    ...     .add_array_column("names", "|")
+    ...     .set_use_header()
+    ...     .build()
+    ... )
+    >>> source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), "people.csv").build()
+    """
+
+    @staticmethod
+    def for_schema(schema: CsvSchema) -> CsvReaderFormat:
+        """For ``FileSource.for_record_stream_format``: rows with the names of the columns."""
+        return CsvReaderFormat(records=FileRecords.of_rows(schema.options, schema.columns))
 
 
 class CsvBulkWriters:
@@ -224,4 +248,4 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         """For ``FileSink.for_bulk_format``."""
-        return RowDataBulkWriterFactory({"format": "csv", **schema.options}, schema.row_type)
+        return RowDataBulkWriterFactory(schema.options, schema.row_type)

@@ -81,15 +81,21 @@ def collection_source(elements: Sequence[Any]) -> SpecMaker:
 def line_source(paths: Sequence[str], charset: str, monitor_ms: int) -> SpecMaker:
     """The lines of files; ``monitor_ms`` 0: of those that are there."""
 
+    return _of_files(LineSourceSpec(tuple(paths), charset, monitor_ms), bounded=not monitor_ms)
+
+
+def _of_files(spec: OperatorSpec, bounded: bool) -> SpecMaker:
+    """A source of files; one without end is refused in batch mode."""
+
     def make(settings: JobSettings) -> SpecWithResources:
-        if settings.batch and monitor_ms:
+        if settings.batch and not bounded:
             raise PlanError(
                 "unbounded-in-batch",
                 "Detected an UNBOUNDED source with the 'execution.runtime-mode' set to 'BATCH'. This combination is "
                 "not allowed.",
                 hint="use RuntimeExecutionMode.STREAMING, or read what is there: process_static_file_set()",
             )
-        return SpecWithResources(LineSourceSpec(tuple(paths), charset, monitor_ms))
+        return SpecWithResources(spec)
 
     return make
 
@@ -245,6 +251,11 @@ def batch_map(function: BatchMap) -> SpecMaker:
 def table_scan(spec: ScanSpec) -> SpecMaker:
     """A connector's scan; it gives columns."""
     return lambda settings: SpecWithResources(spec)
+
+
+def file_scan(spec: ScanSpec, bounded: bool) -> SpecMaker:
+    """A scan of files; it gives columns."""
+    return _of_files(spec, bounded)
 
 
 def table_sink(spec: SinkSpec) -> SpecMaker:

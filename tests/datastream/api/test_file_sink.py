@@ -368,12 +368,6 @@ def csv_sink(*columns: str) -> FileSink:
         ),
         (lambda env: OrcBulkWriters.for_row_type(ROW_TYPE), NotSupportedYetError, "orc format"),
         (lambda env: BucketAssigner.date_time_bucket_assigner("bogus"), ExecutionError, "Unknown pattern letter: b"),
-        (lambda env: CsvSchema.builder().set_line_separator("\r\n"), NotSupportedYetError, "whose lines end with"),
-        (
-            lambda env: CsvSchema.builder().add_array_column("a", ",").add_array_column("b", ";").build(),
-            NotSupportedYetError,
-            "several separators",
-        ),
         (lambda env: env.from_collection([1]).sink_to(csv_sink("a")), TypeError, "takes a stream of rows"),
         (
             lambda env: env.from_collection([(1,)], Types.TUPLE([Types.INT()])).sink_to(csv_sink("a", "b")),
