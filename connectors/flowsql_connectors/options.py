@@ -83,7 +83,7 @@ class OptionSet:
             BindError: ``missing-option``, ``unsupported-option`` or ``invalid-option-value``.
         """
         values = table.filled_options()
-        identifier = values.get("connector", "")
+        identifier = values.get("connector") or values.get("connector.type", "")
         missing = sorted(option.key for option in self.required if option.key not in values)
         if missing:
             raise BindError(

@@ -141,11 +141,19 @@ _BUILT_IN: Final[dict[str, Connector]] = {
 }
 
 #: Connectors of tables that a program makes without a WITH clause: nobody is told to name them.
+#: The key of connectors in WITH clauses of Flink 1.
+_OLD_KEY: Final = "connector.type"
+
 _INTERNAL: Final[dict[str, Connector]] = {
     "arrow": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
     "datastream": Connector(
         source="flowsql_connectors.datastream:StreamSourceFactory",
         sink="flowsql_connectors.datastream:StreamSinkFactory",
+    ),
+    "filesystem of Flink 1": Connector(
+        source="flowsql_connectors.filesystem.flink1.factory:OldFileSourceFactory",
+        sink="flowsql_connectors.filesystem.flink1.factory:OldFileSinkFactory",
+        location="connector.path",
     ),
     "file-sink": Connector(sink="flowsql_connectors.filesystem.stream_sink:StreamFileSinkFactory"),
     "file-source": Connector(source="flowsql_connectors.filesystem.stream_source:StreamFileSourceFactory"),
@@ -355,7 +363,7 @@ def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
 
 
 def _known(table: TableSpec) -> Connector | None:
-    identifier = table.option("connector") or ""
+    identifier = table.option("connector") or ("" if table.option(_OLD_KEY) is None else _old_identifier(table))
     return _at_hand(identifier) or _offer(identifier)
 
 
@@ -367,8 +375,23 @@ def _at_hand(identifier: str) -> Connector | None:
     return None
 
 
+def _old_identifier(table: TableSpec) -> str:
+    """The connector of a table that is declared with Flink 1's keys."""
+    old, format_ = table.option(_OLD_KEY), table.option("format.type")
+    if old == "filesystem" and format_ in (None, "csv"):
+        return "filesystem of Flink 1"
+    given = f"'{_OLD_KEY}' = '{old}'" + ("" if format_ is None else f", 'format.type' = '{format_}'")
+    raise BindError(
+        "flink-1-connector",
+        f"Could not find a suitable table factory: {given} are keys of Flink 1, of which csv files are left.",
+        hint=f"write 'connector' = '{old}' and the options of today into the WITH clause of {table.name}",
+    )
+
+
 def _identifier(table: TableSpec) -> str:
     identifier = table.option("connector")
+    if identifier is None and table.option(_OLD_KEY) is not None:
+        return _old_identifier(table)
     if identifier is None:
         raise BindError(
             "missing-connector",
