@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, MutableMapping
-from typing import Self
+from typing import Any, Self
 
 from flowsql_core.secrets.shown import shown_value
 
@@ -18,6 +18,8 @@ class Configuration:
 
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: MutableMapping[str, str] = {} if other is None else dict(other._values)
+        #: Values that were set as something else than texts, beside the texts that stand for them.
+        self._given: dict[str, tuple[str, object]] = {} if other is None else dict(other._given)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, str]) -> Configuration:
@@ -28,9 +30,9 @@ class Configuration:
         return made
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """The items of a list text: YAML's ``[a, b]`` or ``a;b``."""
-        text = value.strip()
+    def parse_list_value(value: str | None) -> list[str]:
+        """The items of a list text: YAML's ``[a, b]`` or ``a;b``; none of an empty text or of None."""
+        text = (value or "").strip()
         if text.startswith("[") and text.endswith("]"):
             return [item.strip().strip("'\"") for item in text[1:-1].split(",") if item.strip()]
         return [item.strip() for item in text.split(";") if item.strip()]
@@ -50,7 +52,7 @@ class Configuration:
 
     def set_integer(self, key: str, value: int) -> Self:
         """Put a whole number under a key."""
-        return self.set_string(key, str(value))
+        return self._set(key, str(value), value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
         """A truth value."""
@@ -58,7 +60,7 @@ class Configuration:
 
     def set_boolean(self, key: str, value: bool) -> Self:
         """Put a truth value under a key."""
-        return self.set_string(key, "true" if value else "false")
+        return self._set(key, "true" if value else "false", value)
 
     def get_float(self, key: str, default_value: float) -> float:
         """A number."""
@@ -66,7 +68,7 @@ class Configuration:
 
     def set_float(self, key: str, value: float) -> Self:
         """Put a number under a key."""
-        return self.set_string(key, str(value))
+        return self._set(key, str(value), float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         """Bytes."""
@@ -74,20 +76,28 @@ class Configuration:
 
     def set_bytearray(self, key: str, value: bytearray) -> Self:
         """Put bytes under a key."""
-        return self.set_string(key, repr(bytes(value)))
+        return self._set(key, repr(bytes(value)), bytes(value))
+
+    def _set(self, key: str, text: str, value: object) -> Self:
+        self.set_string(key, text)
+        self._given[key] = (text, value)
+        return self
 
     def key_set(self) -> set[str]:
         """All keys."""
         return set(self._values)
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        """Copy everything into a dict."""
-        target_dict.update(self._values)
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Copy everything into a dict: numbers, truth values and bytes as they were set, all else as texts."""
+        for key, text in self._values.items():
+            as_set, value = self._given.get(key, (text, text))
+            target_dict[key] = value if as_set == text else text
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Self:
         """Take over the options of another, with ``prefix`` before their keys."""
         for key, value in other._values.items():
             self._values[(prefix or "") + key] = value
+        self._given.update({(prefix or "") + key: given for key, given in other._given.items()})
         return self
 
     def contains_key(self, key: str) -> bool:

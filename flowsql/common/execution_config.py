@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 from flowsql.configuration import set_option
 from flowsql_core.config import (
@@ -22,8 +22,22 @@ JOB_PARAMETERS = "pipeline.global-job-parameters"
 class ExecutionConfig:
     """Parallelism, watermark interval, object reuse and job parameters of an environment."""
 
+    #: Stands for "as many subtasks as the environment says".
+    PARALLELISM_DEFAULT: Final = -1
+    #: Stands for "unknown".
+    PARALLELISM_UNKNOWN: Final = -2
+
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._options() == other._options()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._options().items()))
+
+    def _options(self) -> dict[str, str]:
+        return dict(self._configuration.items())
 
     def get_parallelism(self) -> int:
         """Subtasks of an operator that says nothing itself."""

@@ -89,7 +89,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         if threshold >= 0:
             options["execution.checkpointing.data-inline-threshold"] = f"{threshold} b"
         super().__init__(options)
-        self._path = checkpoint_path
+        self._path = checkpoint_path.rstrip("/") or checkpoint_path
         self._threshold = threshold
 
     def get_checkpoint_path(self) -> str:

@@ -59,6 +59,7 @@ class StreamExecutionEnvironment(WithoutJava):
         self.recorder = Recorder()
         #: Runs every job of the environment within one memory budget; made for the first one.
         self._cluster: LocalCluster | None = None
+        self._changelog_state: bool | None = None
 
     @staticmethod
     def get_execution_environment(configuration: UserConfiguration | None = None) -> StreamExecutionEnvironment:
@@ -228,11 +229,12 @@ class StreamExecutionEnvironment(WithoutJava):
         """Refused but for False."""
         if enabled:
             raise NotSupportedYetError("the changelog state backend", hint="state is kept in memory")
+        self._changelog_state = False
         return self
 
-    def is_changelog_state_backend_enabled(self) -> bool:
-        """No."""
-        return False
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """False once it was disabled; None where nobody chose. FlowSQL has no such backend."""
+        return self._changelog_state
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
         """The folder for savepoints that name none."""

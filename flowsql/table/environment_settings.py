@@ -31,9 +31,9 @@ class EnvironmentSettings:
         return EnvironmentSettings.new_instance().in_batch_mode().build()
 
     @staticmethod
-    def new_instance() -> Builder:
+    def new_instance() -> EnvironmentSettings.Builder:
         """A builder; streaming unless told."""
-        return Builder()
+        return EnvironmentSettings.Builder()
 
     def get_built_in_catalog_name(self) -> str:
         """The catalog that a session starts with."""
@@ -51,46 +51,47 @@ class EnvironmentSettings:
         """A copy of the options, as they were given."""
         return UserConfiguration.from_dict(self._values)
 
+    class Builder:
+        """Collects settings; ``build`` makes them."""
 
-class Builder:
-    """Collects settings; ``build`` makes them."""
+        def __init__(self) -> None:
+            self._values: dict[str, str] = {}
 
-    def __init__(self) -> None:
-        self._values: dict[str, str] = {}
+        def in_streaming_mode(self) -> Self:
+            """See :meth:`EnvironmentSettings.in_streaming_mode`."""
+            self._values[RUNTIME_MODE.key] = RuntimeMode.STREAMING.name
+            return self
 
-    def in_streaming_mode(self) -> Self:
-        """See :meth:`EnvironmentSettings.in_streaming_mode`."""
-        self._values[RUNTIME_MODE.key] = RuntimeMode.STREAMING.value
-        return self
+        def in_batch_mode(self) -> Self:
+            """See :meth:`EnvironmentSettings.in_batch_mode`."""
+            self._values[RUNTIME_MODE.key] = RuntimeMode.BATCH.name
+            return self
 
-    def in_batch_mode(self) -> Self:
-        """See :meth:`EnvironmentSettings.in_batch_mode`."""
-        self._values[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
-        return self
+        def with_configuration(self, config: Any) -> Self:
+            """Add the options of a ``Configuration`` or a dict; what is refused is refused here.
 
-    def with_configuration(self, config: Any) -> Self:
-        """Add the options of a ``Configuration`` or a dict; what is refused is refused here.
+            Warnings come when an environment is made with the settings.
+            """
+            values = config.to_dict() if hasattr(config, "to_dict") else dict(config.items())
+            set_options(Configuration(), values.items(), lambda warning: None)
+            self._values.update(values)
+            return self
 
-        Warnings come when an environment is made with the settings.
-        """
-        values = config.to_dict() if hasattr(config, "to_dict") else dict(config.items())
-        set_options(Configuration(), values.items(), lambda warning: None)
-        self._values.update(values)
-        return self
+        def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:
+            """The name of the catalog that a session starts with."""
+            return self._only(_CATALOG, built_in_catalog_name, "with_built_in_catalog_name")
 
-    def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:
-        """The name of the catalog that a session starts with."""
-        return self._only(_CATALOG, built_in_catalog_name, "with_built_in_catalog_name")
+        def with_built_in_database_name(self, built_in_database_name: str) -> Self:
+            """The name of the database that a session starts with."""
+            return self._only(_DATABASE, built_in_database_name, "with_built_in_database_name")
 
-    def with_built_in_database_name(self, built_in_database_name: str) -> Self:
-        """The name of the database that a session starts with."""
-        return self._only(_DATABASE, built_in_database_name, "with_built_in_database_name")
+        def _only(self, known: str, wanted: str, method: str) -> Self:
+            if wanted != known:
+                raise NotSupportedYetError(
+                    f"{method}('{wanted}')", hint=f"the name is '{known}'; USE changes to another"
+                )
+            return self
 
-    def _only(self, known: str, wanted: str, method: str) -> Self:
-        if wanted != known:
-            raise NotSupportedYetError(f"{method}('{wanted}')", hint=f"the name is '{known}'; USE changes to another")
-        return self
-
-    def build(self) -> EnvironmentSettings:
-        """The settings."""
-        return EnvironmentSettings(self._values)
+        def build(self) -> EnvironmentSettings:
+            """The settings."""
+            return EnvironmentSettings(self._values)

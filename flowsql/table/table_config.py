@@ -47,8 +47,10 @@ class TableConfig(WithoutJava):
         return default_value if text is None else text
 
     def get_local_timezone(self) -> str:
-        """The session time zone; ``default`` is the machine's."""
-        return self._configuration.get(LOCAL_TIME_ZONE)
+        """The name of the session time zone, the machine's where nobody set one: ``Etc/UTC``, ``Europe/Berlin``."""
+        from flowsql.session_zone import session_zone
+
+        return session_zone(self._configuration)
 
     def set_local_timezone(self, timezone_id: str) -> Self:
         """Change the session time zone, e.g. ``Europe/Berlin``."""

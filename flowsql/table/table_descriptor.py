@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.config_options import ConfigOption
 from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.schema import Schema
@@ -190,9 +191,16 @@ class FormatDescriptor:
 
 
 def _key(key: Any) -> str:
-    """A key as text, or that of a ``ConfigOption``."""
-    found = key if isinstance(key, str) else key.key()
-    return str(found)
+    """The key, given as a text or as a ``ConfigOption``.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(key, ConfigOption):
+        return key.key
+    if not isinstance(key, str):
+        raise TypeError(f"the key of an option is a text or a ConfigOption, got {key!r}")
+    return key
 
 
 def _text(value: Any) -> str:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flowsql.table.expression.expression import Expression, Word, rows_of_interval
+from flowsql.table.expressions import call_sql, col
 from flowsql.table.query.modes import is_batch
 from flowsql.table.syntax.build import ast, shown
 from flowsql_core.errors import BindError
-from flowsql_core.types.logical import LogicalType, TimestampLtzType, TimestampType, is_time_attribute
+from flowsql_core.types.logical import (
+    BigIntType,
+    LogicalType,
+    TimestampLtzType,
+    TimestampType,
+    is_time_attribute,
+    quote_identifier,
+)
 
 if TYPE_CHECKING:
     from flowsql.table.query.projection import Projection
+    from flowsql.table.table import Table
 
 
 #: The call of a number of rows (``logical/group_window.py`` of the planner).
@@ -33,6 +42,25 @@ class GroupWindow:
     def __str__(self) -> str:
         args = ", ".join(shown(arg._node) for arg in (self.time_field, *self.amounts))
         return f"{self.function}({args}) AS {self.alias}"
+
+    def over_moments(self, table: Table) -> tuple[Table, GroupWindow]:
+        """The table and the window, with a TIMESTAMP in the place of a BIGINT of milliseconds; for batch mode.
+
+        Where the window is over anything else, both are as they were.
+        """
+        time = self.time_field._node
+        if not isinstance(time, ast.ColumnRef) or len(time.path.parts) != 1:
+            return table, self
+        name = time.path.texts[0]
+        found = next((column for column in table._schema if column.name == name), None)
+        if found is None or not isinstance(found.type, BigIntType):
+            return table, self
+        moment = f"TIMESTAMP '1970-01-01 00:00:00.000' + {quote_identifier(name)} * INTERVAL '0.001' SECOND"
+        moments = f"{name} as TIMESTAMP"
+        return (
+            table.add_columns(call_sql(moment).alias(moments)),
+            GroupWindow(self.function, self.amounts, col(moments), self.alias),
+        )
 
     def arguments(self, projection: Projection) -> tuple[ast.ColumnRef, tuple[ast.Expression, ...]]:
         """The time attribute and the lengths.

@@ -72,7 +72,7 @@ def test_settings_and_table_config_share_one_place(folder: Path) -> None:
     assert environment.get_config().get("parallelism.default", "") == "3"
     environment.get_config().set("parallelism.default", "4")
     rows = [tuple(row) for row in environment.execute_sql("SET").collect()]
-    assert rows == [("execution.runtime-mode", "batch"), ("parallelism.default", "4")]
+    assert rows == [("execution.runtime-mode", "BATCH"), ("parallelism.default", "4")]
 
 
 def test_unknown_keys_are_kept_and_near_misses_told() -> None:

@@ -113,6 +113,8 @@ class GroupWindowedTable:
                 "Tumble.over(lit(5).minutes).on(col('ts')).alias('w')"
             )  # fmt: skip
         self._window = window
+        if is_batch(table._environment):
+            self._table, self._window = window.over_moments(table)
 
     def group_by(self, *fields: Expression) -> WindowGroupedTable:
         """The window by its name, and further keys."""

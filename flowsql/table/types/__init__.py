@@ -2,6 +2,7 @@
 
 from flowsql.common.row import Row as Row
 from flowsql.table.types.data_type import ArrayType as ArrayType
+from flowsql.table.types.data_type import AtomicType as AtomicType
 from flowsql.table.types.data_type import BigIntType as BigIntType
 from flowsql.table.types.data_type import BinaryType as BinaryType
 from flowsql.table.types.data_type import BooleanType as BooleanType
@@ -12,11 +13,14 @@ from flowsql.table.types.data_type import DayTimeIntervalType as DayTimeInterval
 from flowsql.table.types.data_type import DecimalType as DecimalType
 from flowsql.table.types.data_type import DoubleType as DoubleType
 from flowsql.table.types.data_type import FloatType as FloatType
+from flowsql.table.types.data_type import FractionalType as FractionalType
+from flowsql.table.types.data_type import IntegralType as IntegralType
 from flowsql.table.types.data_type import IntType as IntType
 from flowsql.table.types.data_type import LocalZonedTimestampType as LocalZonedTimestampType
 from flowsql.table.types.data_type import MapType as MapType
 from flowsql.table.types.data_type import MultisetType as MultisetType
 from flowsql.table.types.data_type import NullType as NullType
+from flowsql.table.types.data_type import NumericType as NumericType
 from flowsql.table.types.data_type import RowField as RowField
 from flowsql.table.types.data_type import RowType as RowType
 from flowsql.table.types.data_type import SmallIntType as SmallIntType
@@ -27,6 +31,7 @@ from flowsql.table.types.data_type import UserDefinedType as UserDefinedType
 from flowsql.table.types.data_type import VarBinaryType as VarBinaryType
 from flowsql.table.types.data_type import VarCharType as VarCharType
 from flowsql.table.types.data_type import YearMonthIntervalType as YearMonthIntervalType
+from flowsql.table.types.data_type import ZonedTimestampType as ZonedTimestampType
 from flowsql.table.types.data_type import data_type as data_type
 from flowsql.table.types.data_type import logical_type as logical_type
 from flowsql.table.types.data_types import DataTypes as DataTypes

@@ -21,8 +21,9 @@ class DataType:
 
     __slots__ = ("logical",)
 
-    def __init__(self, logical: t.LogicalType) -> None:
-        self.logical = logical
+    def __init__(self, nullable: bool = True) -> None:
+        """Make a type of no kind: ``DataTypes`` and the classes of the kinds make those of columns."""
+        self.logical: t.LogicalType = t.NullType(nullable=nullable)
 
     @classmethod
     def type_name(cls) -> str:
@@ -55,23 +56,47 @@ class DataType:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class NullType(DataType):
+class AtomicType(DataType):
+    """Base of the types that consist of no other ones."""
+
+    __slots__ = ()
+
+
+class NumericType(AtomicType):
+    """Base of the types of numbers."""
+
+    __slots__ = ()
+
+
+class IntegralType(NumericType):
+    """Base of the types of whole numbers."""
+
+    __slots__ = ()
+
+
+class FractionalType(NumericType):
+    """Base of the types of numbers with a fraction."""
+
+    __slots__ = ()
+
+
+class NullType(AtomicType):
     """The type of a bare NULL."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(t.NULL)
+        self.logical = t.NULL
 
 
-class CharType(DataType):
+class CharType(AtomicType):
     """Text of exactly ``length`` characters."""
 
     __slots__ = ()
     logical: t.CharType
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
-        super().__init__(t.CharType(length=length, nullable=nullable))
+        self.logical = t.CharType(length=length, nullable=nullable)
 
     @property
     def length(self) -> int:
@@ -82,14 +107,14 @@ class CharType(DataType):
         return (self.length,)
 
 
-class VarCharType(DataType):
+class VarCharType(AtomicType):
     """Text of at most ``length`` characters."""
 
     __slots__ = ()
     logical: t.VarCharType
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
-        super().__init__(t.VarCharType(length=length, nullable=nullable))
+        self.logical = t.VarCharType(length=length, nullable=nullable)
 
     @property
     def length(self) -> int:
@@ -100,14 +125,14 @@ class VarCharType(DataType):
         return (self.length,)
 
 
-class BinaryType(DataType):
+class BinaryType(AtomicType):
     """Exactly ``length`` bytes."""
 
     __slots__ = ()
     logical: t.BinaryType
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
-        super().__init__(t.BinaryType(length=length, nullable=nullable))
+        self.logical = t.BinaryType(length=length, nullable=nullable)
 
     @property
     def length(self) -> int:
@@ -118,14 +143,14 @@ class BinaryType(DataType):
         return (self.length,)
 
 
-class VarBinaryType(DataType):
+class VarBinaryType(AtomicType):
     """At most ``length`` bytes."""
 
     __slots__ = ()
     logical: t.VarBinaryType
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
-        super().__init__(t.VarBinaryType(length=length, nullable=nullable))
+        self.logical = t.VarBinaryType(length=length, nullable=nullable)
 
     @property
     def length(self) -> int:
@@ -136,77 +161,77 @@ class VarBinaryType(DataType):
         return (self.length,)
 
 
-class BooleanType(DataType):
+class BooleanType(AtomicType):
     """TRUE, FALSE, NULL."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.BooleanType(nullable=nullable))
+        self.logical = t.BooleanType(nullable=nullable)
 
 
-class TinyIntType(DataType):
+class TinyIntType(IntegralType):
     """An integer of 8 bits."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.TinyIntType(nullable=nullable))
+        self.logical = t.TinyIntType(nullable=nullable)
 
 
-class SmallIntType(DataType):
+class SmallIntType(IntegralType):
     """An integer of 16 bits."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.SmallIntType(nullable=nullable))
+        self.logical = t.SmallIntType(nullable=nullable)
 
 
-class IntType(DataType):
+class IntType(IntegralType):
     """An integer of 32 bits."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.IntType(nullable=nullable))
+        self.logical = t.IntType(nullable=nullable)
 
 
-class BigIntType(DataType):
+class BigIntType(IntegralType):
     """An integer of 64 bits."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.BigIntType(nullable=nullable))
+        self.logical = t.BigIntType(nullable=nullable)
 
 
-class FloatType(DataType):
+class FloatType(FractionalType):
     """A floating-point number of 4 bytes."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.FloatType(nullable=nullable))
+        self.logical = t.FloatType(nullable=nullable)
 
 
-class DoubleType(DataType):
+class DoubleType(FractionalType):
     """A floating-point number of 8 bytes."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.DoubleType(nullable=nullable))
+        self.logical = t.DoubleType(nullable=nullable)
 
 
-class DecimalType(DataType):
+class DecimalType(FractionalType):
     """A decimal number of ``precision`` digits, ``scale`` of them behind the point."""
 
     __slots__ = ()
     logical: t.DecimalType
 
     def __init__(self, precision: int = 10, scale: int = 0, nullable: bool = True) -> None:
-        super().__init__(t.DecimalType(precision=precision, scale=scale, nullable=nullable))
+        self.logical = t.DecimalType(precision=precision, scale=scale, nullable=nullable)
 
     @property
     def precision(self) -> int:
@@ -222,23 +247,23 @@ class DecimalType(DataType):
         return (self.precision, self.scale)
 
 
-class DateType(DataType):
+class DateType(AtomicType):
     """A day."""
 
     __slots__ = ()
 
     def __init__(self, nullable: bool = True) -> None:
-        super().__init__(t.DateType(nullable=nullable))
+        self.logical = t.DateType(nullable=nullable)
 
 
-class TimeType(DataType):
+class TimeType(AtomicType):
     """A time of day."""
 
     __slots__ = ()
     logical: t.TimeType
 
     def __init__(self, precision: int = 0, nullable: bool = True) -> None:
-        super().__init__(t.TimeType(precision=precision, nullable=nullable))
+        self.logical = t.TimeType(precision=precision, nullable=nullable)
 
     @property
     def precision(self) -> int:
@@ -249,14 +274,14 @@ class TimeType(DataType):
         return (self.precision,)
 
 
-class TimestampType(DataType):
+class TimestampType(AtomicType):
     """Date and time as a clock on the wall shows them."""
 
     __slots__ = ()
     logical: t.TimestampType
 
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
-        super().__init__(t.TimestampType(precision=precision, nullable=nullable))
+        self.logical = t.TimestampType(precision=precision, nullable=nullable)
 
     @property
     def precision(self) -> int:
@@ -267,19 +292,32 @@ class TimestampType(DataType):
         return (self.precision,)
 
 
-class LocalZonedTimestampType(DataType):
+class LocalZonedTimestampType(AtomicType):
     """A point in time, shown in the session's time zone."""
 
     __slots__ = ()
     logical: t.TimestampLtzType
 
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
-        super().__init__(t.TimestampLtzType(precision=precision, nullable=nullable))
+        self.logical = t.TimestampLtzType(precision=precision, nullable=nullable)
 
     @property
     def precision(self) -> int:
         """Digits of the second's fraction."""
         return self.logical.precision
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.precision,)
+
+
+class ZonedTimestampType(AtomicType):
+    """Date and time with a zone. Declared so that programs import: no column is of one, in Flink neither."""
+
+    __slots__ = ("precision",)
+
+    def __init__(self, precision: int = 6, nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.precision = precision
 
     def _details(self) -> tuple[object, ...]:
         return (self.precision,)
@@ -304,7 +342,7 @@ class ArrayType(DataType):
     logical: t.ArrayType
 
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
-        super().__init__(t.ArrayType(element=logical_type(element_type), nullable=nullable))
+        self.logical = t.ArrayType(element=logical_type(element_type), nullable=nullable)
 
     @property
     def element_type(self) -> DataType:
@@ -322,7 +360,7 @@ class MapType(DataType):
     logical: t.MapType
 
     def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
-        super().__init__(t.MapType(key=logical_type(key_type), value=logical_type(value_type), nullable=nullable))
+        self.logical = t.MapType(key=logical_type(key_type), value=logical_type(value_type), nullable=nullable)
 
     @property
     def key_type(self) -> DataType:
@@ -345,7 +383,7 @@ class MultisetType(DataType):
     logical: t.MultisetType
 
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
-        super().__init__(t.MultisetType(element=logical_type(element_type), nullable=nullable))
+        self.logical = t.MultisetType(element=logical_type(element_type), nullable=nullable)
 
     @property
     def element_type(self) -> DataType:
@@ -386,17 +424,22 @@ class RowField:
 class RowType(DataType):
     """A ROW: fields by name, in order."""
 
-    __slots__ = ()
+    __slots__ = ("_fields",)
     logical: t.RowType
 
     def __init__(self, fields: Sequence[RowField] = (), nullable: bool = True) -> None:
         made = tuple(t.Field(field.name, logical_type(field.data_type), field.description) for field in fields)
-        super().__init__(t.RowType(fields=made, nullable=nullable))
+        self.logical = t.RowType(fields=made, nullable=nullable)
 
     @property
     def fields(self) -> list[RowField]:
         """The fields in order."""
-        return [RowField(field.name, data_type(field.type), field.description) for field in self.logical.fields]
+        try:
+            return self._fields
+        except AttributeError:
+            own = self.logical.fields
+            self._fields = [RowField(field.name, data_type(field.type), field.description) for field in own]
+            return self._fields
 
     @property
     def names(self) -> list[str]:
@@ -417,7 +460,9 @@ class RowType(DataType):
             if data_type is None:
                 raise ValueError("Must specify DataType if passing name of row_field to create.")
             field = RowField(field, data_type)
-        self.logical = RowType([*self.fields, field], self.logical.nullable).logical
+        fields = [*self.fields, field]
+        self.logical = RowType(fields, self.logical.nullable).logical
+        self._fields = fields
         return self
 
     def __iter__(self) -> Iterator[RowField]:
@@ -488,6 +533,8 @@ def logical_type(given: DataType | t.LogicalType | str) -> t.LogicalType:
         BindError: something else, or a text that names no type.
     """
     match given:
+        case ZonedTimestampType():
+            raise NotSupportedYetError("TIMESTAMP WITH TIME ZONE", hint="TIMESTAMP_LTZ is a point in time")
         case UserDefinedType():
             raise NotSupportedYetError(f"the user-defined type {type(given).__name__}")
         case DataType():

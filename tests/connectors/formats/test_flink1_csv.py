@@ -93,5 +93,5 @@ def test_a_bad_line_is_named(tmp_path: Path, text: str, options: str, message: s
 def test_other_connectors_of_flink_1_are_named() -> None:
     environment = TableEnvironment.create()
     environment.execute_sql("CREATE TABLE k (a INT) WITH ('connector.type' = 'kafka', 'format.type' = 'json')")
-    with pytest.raises(BindError, match="'connector.type' = 'kafka', 'format.type' = 'json' are keys of Flink 1"):
+    with pytest.raises(BindError, match=r"'connector\.type' = 'kafka', 'format\.type' = 'json' are keys of Flink 1"):
         environment.execute_sql("SELECT * FROM k")

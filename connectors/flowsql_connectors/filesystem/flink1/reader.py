@@ -109,10 +109,11 @@ class OldCsvDecoder(Decoder):
             return "skip"
 
         names = [str(index) for index in range(self._width)]
-        text = "\n".join(lines.to_pylist()) + "\n"
+        text = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), "\n")[0].as_py()
+        data = f"{text}\n".encode()
         table = csv.read_csv(
-            io.BytesIO(text.encode()),
-            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text.encode()) + 1),
+            io.BytesIO(data),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
             csv.ParseOptions(
                 delimiter=self._format.delimiter,
                 quote_char=self._format.quote,
