@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types import logical as t
@@ -338,16 +339,18 @@ class DayTimeIntervalType(DataType):
 class ArrayType(DataType):
     """Values of one type in order."""
 
-    __slots__ = ()
+    __slots__ = ("_element",)
     logical: t.ArrayType
+    _element: DataType
 
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        self._element = element_type
         self.logical = t.ArrayType(element=logical_type(element_type), nullable=nullable)
 
     @property
     def element_type(self) -> DataType:
         """The type of the values."""
-        return data_type(self.logical.element)
+        return getattr(self, "_element", None) or data_type(self.logical.element)
 
     def _details(self) -> tuple[object, ...]:
         return (self.element_type,)
@@ -356,21 +359,25 @@ class ArrayType(DataType):
 class MapType(DataType):
     """Values by key."""
 
-    __slots__ = ()
+    __slots__ = ("_key", "_value")
     logical: t.MapType
+    _key: DataType
+    _value: DataType
 
     def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
+        self._key = key_type
+        self._value = value_type
         self.logical = t.MapType(key=logical_type(key_type), value=logical_type(value_type), nullable=nullable)
 
     @property
     def key_type(self) -> DataType:
         """The type of the keys."""
-        return data_type(self.logical.key)
+        return getattr(self, "_key", None) or data_type(self.logical.key)
 
     @property
     def value_type(self) -> DataType:
         """The type of the values."""
-        return data_type(self.logical.value)
+        return getattr(self, "_value", None) or data_type(self.logical.value)
 
     def _details(self) -> tuple[object, ...]:
         return (self.key_type, self.value_type)
@@ -379,16 +386,18 @@ class MapType(DataType):
 class MultisetType(DataType):
     """Values that may stand several times."""
 
-    __slots__ = ()
+    __slots__ = ("_element",)
     logical: t.MultisetType
+    _element: DataType
 
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        self._element = element_type
         self.logical = t.MultisetType(element=logical_type(element_type), nullable=nullable)
 
     @property
     def element_type(self) -> DataType:
         """The type of the values."""
-        return data_type(self.logical.element)
+        return getattr(self, "_element", None) or data_type(self.logical.element)
 
     def _details(self) -> tuple[object, ...]:
         return (self.element_type,)
@@ -425,9 +434,11 @@ class RowType(DataType):
     """A ROW: fields by name, in order."""
 
     __slots__ = ("_fields",)
+    _fields: list[RowField]
     logical: t.RowType
 
     def __init__(self, fields: Sequence[RowField] = (), nullable: bool = True) -> None:
+        self._fields = list(fields)
         made = tuple(t.Field(field.name, logical_type(field.data_type), field.description) for field in fields)
         self.logical = t.RowType(fields=made, nullable=nullable)
 
@@ -484,12 +495,57 @@ class RowType(DataType):
 
 
 class UserDefinedType(DataType):
-    """A type of values that a program defines. Declared so that programs import: no column is of one."""
+    """A type of objects of a program's own class; ``from_elements`` makes values of its ``sql_type`` of them.
+
+    A subclass says what the SQL type is and how an object becomes a value of it. The class of the objects names the
+    type: ``__UDT__ = PointType()``. Functions get and give values of the SQL type, as in PyFlink.
+    """
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__(t.NULL)
+    def __init__(self, nullable: bool = True) -> None:
+        self.logical = logical_type(self.sql_type()).as_nullable(nullable)
+
+    @classmethod
+    def type_name(cls) -> str:
+        """The name of the class in small letters."""
+        return cls.__name__.lower()
+
+    @classmethod
+    def sql_type(cls) -> DataType:
+        """Return the type of the column; a subclass must."""
+        raise NotImplementedError("UDT must implement sql_type().")
+
+    @classmethod
+    def module(cls) -> str:
+        """Return the name of the module of the type; nothing in FlowSQL asks for it."""
+        raise NotImplementedError("UDT must implement module().")
+
+    def serialize(self, obj: Any) -> Any:
+        """Return the value of the SQL type for an object; a subclass must."""
+        raise NotImplementedError("UDT must implement serialize().")
+
+    def deserialize(self, datum: Any) -> Any:
+        """Return the object of a value of the SQL type; for programs, FlowSQL does not call it."""
+        raise NotImplementedError("UDT must implement deserialize().")
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the value of the SQL type for an object, None for None."""
+        return None if obj is None else self.serialize(obj)
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return the object of a value of the SQL type, None for None."""
+        return None if obj is None else self.deserialize(obj)
+
+    def need_conversion(self) -> bool:
+        """True."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
 
 _KINDS: dict[type[t.LogicalType], type[DataType]] = {
@@ -535,8 +591,6 @@ def logical_type(given: DataType | t.LogicalType | str) -> t.LogicalType:
     match given:
         case ZonedTimestampType():
             raise NotSupportedYetError("TIMESTAMP WITH TIME ZONE", hint="TIMESTAMP_LTZ is a point in time")
-        case UserDefinedType():
-            raise NotSupportedYetError(f"the user-defined type {type(given).__name__}")
         case DataType():
             return given.logical
         case t.LogicalType():

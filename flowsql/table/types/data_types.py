@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql.common.public_api import public_api
-from flowsql.table.types.data_type import DataType, RowField, RowType, data_type, logical_type
+from flowsql.table.types.data_type import (
+    ArrayType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowField,
+    RowType,
+    data_type,
+)
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 from flowsql_core.types.text import parse_type
@@ -149,17 +157,17 @@ class DataTypes:
     @staticmethod
     def ARRAY(element_type: DataType, nullable: bool = True) -> DataType:  # noqa: N802
         """Values of one type in order."""
-        return data_type(t.ArrayType(element=logical_type(element_type), nullable=nullable))
+        return ArrayType(element_type, nullable)
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> DataType:  # noqa: N802
         """Values by key."""
-        return data_type(t.MapType(key=logical_type(key_type), value=logical_type(value_type), nullable=nullable))
+        return MapType(key_type, value_type, nullable)
 
     @staticmethod
     def MULTISET(element_type: DataType, nullable: bool = True) -> DataType:  # noqa: N802
         """Values that may stand several times."""
-        return data_type(t.MultisetType(element=logical_type(element_type), nullable=nullable))
+        return MultisetType(element_type, nullable)
 
     @staticmethod
     def ROW(row_fields: Sequence[RowField] = (), nullable: bool = True) -> RowType:  # noqa: N802

@@ -6,13 +6,14 @@ import datetime
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flowsql.common.row import Row
 from flowsql.table.syntax.build import ast, column, select
 from flowsql.table.syntax.literals import written_type
 from flowsql.table.syntax.rewrite import placed
-from flowsql.table.types import DataType, logical_type
+from flowsql.table.types import DataType, RowType, UserDefinedType, data_type, logical_type
+from flowsql.table.values.user_types import serialized, serializer
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.row import RowKind
 from flowsql_core.span import Span
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from flowsql_grammar import ast
 
 Columns = tuple[t.Schema, "InlineRows"]
+
+
+class ElementTypeError(BindError, TypeError):
+    """A value of a class that its type does not take."""
+
+
+class ElementValueError(BindError, ValueError):
+    """A value that its type cannot hold, or a row that does not fit."""
+
 
 #: What a value of a Python type is unless a schema says otherwise, as in PyFlink.
 _INFERRED: dict[type, t.LogicalType] = {
@@ -39,6 +49,10 @@ _INFERRED: dict[type, t.LogicalType] = {
     datetime.datetime: t.TimestampLtzType(precision=6),
     datetime.timedelta: t.DayTimeIntervalType(resolution="SECOND", fractional_precision=3),
 }
+
+
+#: Classes of values that hold no other ones.
+_PLAIN: Final = {*_INFERRED, type(None)}
 
 
 # Rows of Python values
@@ -58,6 +72,8 @@ def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool) -> Colum
     from flowsql_core.types.arrow import to_arrow
 
     fields, columns = _shaped(rows, schema)
+    # Types that were inferred hold what they were inferred from.
+    verify = verify and not _names_alone(schema)
     arrays = [
         _array(values, field, to_arrow(field.type), verify) for field, values in zip(fields, columns, strict=True)
     ]
@@ -66,13 +82,37 @@ def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool) -> Colum
 
 def _shaped(rows: Sequence[Any], schema: Any) -> tuple[Sequence[t.Column], list[Sequence[Any]]]:
     """Columns with their values."""
-    if schema is None or (isinstance(schema, list | tuple) and all(isinstance(name, str) for name in schema)):
+    if _names_alone(schema):
         return _inferred(rows, None if schema is None else list(schema))
     type_ = logical_type(schema)
     if not isinstance(type_, t.RowType):
-        return (t.Column("value", type_),), [rows]
+        return (t.Column("value", type_),), [_plain_values(rows, schema, "value")]
     columns = tuple(t.Column(field.name, field.type) for field in type_.fields)
-    return columns, _turned(rows, [column.name for column in columns])
+    turned = _turned(rows, [column.name for column in columns])
+    if not isinstance(schema, RowType):
+        return columns, turned
+    return columns, [
+        _plain_values(values, field.data_type, field.name) for field, values in zip(schema.fields, turned, strict=True)
+    ]
+
+
+def _plain_values(values: Sequence[Any], type_: Any, name: str) -> Sequence[Any]:
+    """The values of a column, objects of user-defined types as values of SQL types."""
+    change = serializer(type_, f"field {name}") if isinstance(type_, DataType) else None
+    if change is None:
+        return values
+    made = []
+    for position, value in enumerate(values):
+        try:
+            made.append(change(value))
+        except ValueError as error:
+            raise ElementValueError("bad-element", str(error), hint=f"row {position + 1}") from error
+    return made
+
+
+def _names_alone(schema: Any) -> bool:
+    """Whether a schema leaves the types to be inferred."""
+    return schema is None or (isinstance(schema, list | tuple) and all(isinstance(name, str) for name in schema))
 
 
 def _turned(rows: Sequence[Any], names: Sequence[str]) -> list[Sequence[Any]]:
@@ -86,23 +126,31 @@ def _turned(rows: Sequence[Any], names: Sequence[str]) -> list[Sequence[Any]]:
 
 def _inferred(rows: Sequence[Any], names: list[str] | None) -> tuple[Sequence[t.Column], list[Sequence[Any]]]:
     if not rows:
-        raise BindError("no-rows", "can not infer schema from empty data set", hint="give a DataTypes.ROW for schema")
+        raise ElementValueError(
+            "no-rows", "can not infer schema from empty data set", hint="give a DataTypes.ROW for schema"
+        )
     own = _field_names(rows[0])
     width = len(own) if own is not None else len(_sequence(rows[0], 0))
-    found = own if own is not None else list(names or ())
+    # Names beyond the width of the rows are nobody's, as in PyFlink.
+    found = own if own is not None else list(names or ())[:width]
     found += [f"_{i}" for i in range(len(found) + 1, width + 1)]
     columns = []
     turned = _turned(rows, found)
     for name, values in zip(found, turned, strict=True):
-        merged = _merged(values, name)
+        merged = _merged(values, f"field {name}")
         if _has_null(merged):
-            raise BindError(
+            raise ElementValueError(
                 "no-type",
                 f"Some column types cannot be determined after inferring: column '{name}' has no value.",
                 hint="give a DataTypes.ROW for schema",
             )
         columns.append(t.Column(name, merged))
-    return columns, turned
+    return columns, [_without_objects(values) for values in turned]
+
+
+def _without_objects(values: Sequence[Any]) -> Sequence[Any]:
+    """The values of a column, objects whose classes name a user-defined type as values of SQL types."""
+    return values if set(map(type, values)) <= _PLAIN else [serialized(value) for value in values]
 
 
 def _field_names(row: Any) -> list[str] | None:
@@ -123,7 +171,7 @@ def _field_names(row: Any) -> list[str] | None:
 def _sequence(row: Any, position: int) -> Sequence[Any]:
     if isinstance(row, list | tuple | Row):
         return list(row)
-    raise BindError(
+    raise ElementTypeError(
         "not-a-row",
         f"Row {position + 1} is {row!r}: can not infer schema for type {type(row).__name__}.",
         hint="a row is a tuple: from_elements([(1,), (2,)]), or give the values' type: DataTypes.INT()",
@@ -139,14 +187,21 @@ def _cells(row: Any, names: Sequence[str], position: int) -> Sequence[Any]:
         )
     if isinstance(row, dict):
         return [row.get(name) for name in names]
-    if isinstance(row, Row) and row._names is not None and set(row._names) == set(names):
-        return row.get_fields_by_names(names)
+    if isinstance(row, Row) and row._names is not None:
+        missing = [name for name in names if name not in row._names]
+        if not missing:
+            # Further fields are left out, as in PyFlink.
+            return row.get_fields_by_names(names)
+        if len(row) != len(names):
+            raise ElementValueError("row-width", f"Row {position + 1} has no field '{missing[0]}': {row!r}")
     if not isinstance(row, list | tuple | Row) and hasattr(row, "__dict__"):
         return [vars(row).get(name) for name in names]
     cells = _sequence(row, position)
     if len(cells) != len(names):
-        raise BindError(
-            "row-width", f"Row {position + 1} has {len(cells)} values, the table {len(names)} columns: {row!r}"
+        raise ElementValueError(
+            "row-width",
+            f"Length of object ({len(cells)}) does not match with length of fields ({len(names)}): row {position + 1} "
+            f"is {row!r}",
         )
     return cells
 
@@ -170,20 +225,40 @@ def _infer(value: Any) -> t.LogicalType:
     known = _INFERRED.get(type(value))
     if known is not None:
         return known
+    own = getattr(value, "__UDT__", None)
+    if isinstance(own, UserDefinedType):
+        return own.logical
     if isinstance(value, array):
-        return t.ArrayType(element=_infer(value[0]) if value else t.DOUBLE)
+        return t.ArrayType(element=_element_of(value).as_nullable(False))
     if isinstance(value, list):
-        return t.ArrayType(element=_merged(value, "an array"))
+        return t.ArrayType(element=_merged(value, "an element of an array"))
     if isinstance(value, dict):
-        key = _merged(value, "keys of a map")
-        return t.MapType(key=key.as_nullable(False), value=_merged(value.values(), "values of a map"))
+        key = _merged(value, "a key of a map")
+        return t.MapType(key=key.as_nullable(False), value=_merged(value.values(), "a value of a map"))
     names = _field_names(value)
     if names is None and isinstance(value, tuple | Row):
         names = [f"_{i + 1}" for i in range(len(value))]
     if names is None:
-        raise BindError("no-type", f"not supported type: {type(value).__name__}")
+        raise ElementTypeError("no-type", f"not supported type: {type(value)}")
     cells = _cells(value, names, 0)
     return t.RowType(fields=tuple(t.Field(name, _infer(cell)) for name, cell in zip(names, cells, strict=True)))
+
+
+def _element_of(values: array[Any]) -> t.LogicalType:
+    """The type of the values of an ``array.array``: the smallest that holds all of its kind."""
+    code = values.typecode
+    if code == "f":
+        return t.FloatType()
+    if code == "d":
+        return t.DOUBLE
+    if code == "u":
+        return t.CharType(length=values.itemsize)
+    bits = 8 * values.itemsize + (1 if code.isupper() else 0)
+    kinds = (t.TinyIntType(), t.SmallIntType(), t.INT, t.BIGINT)
+    found = next((kind for kind in kinds if kind.bits >= bits), None)
+    if found is None:
+        raise ElementTypeError("no-type", f"not supported type: array({code})", hint="a list of numbers is a BIGINT")
+    return found
 
 
 def _merge(a: t.LogicalType, b: t.LogicalType, where: str) -> t.LogicalType:
@@ -193,14 +268,17 @@ def _merge(a: t.LogicalType, b: t.LogicalType, where: str) -> t.LogicalType:
         case _, t.NullType():
             return a
         case t.ArrayType(), t.ArrayType():
-            return t.ArrayType(element=_merge(a.element, b.element, where))
+            return t.ArrayType(element=_merge(a.element, b.element, f"element in array {where}"))
         case t.MapType(), t.MapType():
-            return t.MapType(key=_merge(a.key, b.key, where), value=_merge(a.value, b.value, where))
+            key, value = f"key of map {where}", f"value of map {where}"
+            return t.MapType(key=_merge(a.key, b.key, key), value=_merge(a.value, b.value, value))
         case t.RowType(), t.RowType() if [f.name for f in a.fields] == [f.name for f in b.fields]:
             pairs = zip(a.fields, b.fields, strict=True)
-            return t.RowType(fields=tuple(t.Field(x.name, _merge(x.type, y.type, where)) for x, y in pairs))
+            return t.RowType(
+                fields=tuple(t.Field(x.name, _merge(x.type, y.type, f"field {x.name} in {where}")) for x, y in pairs)
+            )
     if a != b:
-        raise BindError("mixed-types", f"Can not merge type {a} and {b} in '{where}'.", hint="give a schema")
+        raise ElementTypeError("mixed-types", f"{where}: Can not merge type {a} and {b}", hint="give a schema")
     return a
 
 
@@ -226,16 +304,20 @@ def _array(values: Sequence[Any], field: t.Column, target: Any, verify: bool) ->
     convert = _converter(field.type)
     position = 0
     try:
-        check = _checker(field.type) if verify and _needs_a_look(values, field.type) else None
+        check = _checker(field.type, f"field {field.name}") if verify and _needs_a_look(values, field.type) else None
         if check is not None:
             for position, value in enumerate(values):  # noqa: B007 - named in the message
                 check(value)
         position = -1
         return pa.array(values if convert is None else [_optional(convert, value) for value in values], type=target)
+    except BindError:
+        raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        where = f"row {position + 1} of column" if position >= 0 else "column"
-        raise BindError(
-            "bad-element", f"A value in {where} '{field.name}' does not fit its type {field.type}: {error}"
+        kind = ElementTypeError if isinstance(error, TypeError) else ElementValueError
+        if position >= 0:
+            raise kind("bad-element", str(error), hint=f"row {position + 1}, a value of type {field.type}") from error
+        raise kind(
+            "bad-element", f"A value in column '{field.name}' does not fit its type {field.type}: {error}"
         ) from error
 
 
@@ -313,27 +395,73 @@ def _needs_a_look(values: Sequence[Any], type_: t.LogicalType) -> bool:
     return not (simple and accepted is not None and kinds <= {type(None), *accepted})
 
 
-def _checker(type_: t.LogicalType) -> Callable[[Any], None]:
-    """What refuses a value that the type cannot hold, as PyFlink's ``verify_schema`` does."""
+def _checker(type_: t.LogicalType, name: str) -> Callable[[Any], None]:
+    """What refuses a value that the type cannot hold, in the words of PyFlink's ``verify_schema``.
+
+    Args:
+        type_: of the value.
+        name: of what holds it: ``field a``, ``element in array field a``.
+    """
     accepted = next((types for kind, types in _ACCEPTED if isinstance(type_, kind)), None)
     length = type_.length if isinstance(type_, t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType) else None
     exact = isinstance(type_, t.CharType | t.BinaryType)
+    inside = _inside(type_, name)
+    kind = type(data_type(type_)).__name__
 
     def check(value: Any) -> None:
         if value is None:
             if not type_.nullable:
-                raise ValueError("This field is not nullable, but got None")
+                raise ValueError(f"{name}: This field is not nullable, but got None")
             return
         if accepted is not None and (
             not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted)
         ):
-            raise TypeError(f"{type_} can not accept object {value!r} in type {type(value).__name__}")
+            raise TypeError(f"{name}: {type_.text()} can not accept object {value!r} in type {type(value)}")
         if isinstance(type_, t.IntegerType) and not -(2 ** (type_.bits - 1)) <= value < 2 ** (type_.bits - 1):
-            raise ValueError(f"object of {type_.text()} out of range, got: {value}")
+            raise ValueError(f"{name}: object of {kind} out of range, got: {value}")
         if length is not None and (len(value) > length or (exact and len(value) != length)):
-            raise ValueError(f"length of {value!r} is not that of {type_.text()}")
+            wrong = "is not" if exact else "exceeds"
+            raise ValueError(f"{name}: length of object ({value}) of {kind} {wrong}: {length}")
+        if inside is not None:
+            inside(value)
 
     return check
+
+
+def _inside(type_: t.LogicalType, name: str) -> Callable[[Any], None] | None:
+    """What looks at the values in a value; None where there are none."""
+    match type_:
+        case t.ArrayType(element=element):
+            check = _checker(element, f"element in array {name}")
+
+            def check_elements(value: Any) -> None:
+                if isinstance(value, str | bytes | dict | Row) or not hasattr(value, "__iter__"):
+                    raise TypeError(f"{name}: ARRAY can not accept object {value!r} in type {type(value)}")
+                for item in value:
+                    check(item)
+
+            return check_elements
+        case t.MapType(key=key, value=item_type):
+            keys, items = _checker(key, f"key of map {name}"), _checker(item_type, f"value of map {name}")
+
+            def check_entries(value: Any) -> None:
+                if not isinstance(value, dict):
+                    raise TypeError(f"{name}: MAP can not accept object {value!r} in type {type(value)}")
+                for key, item in value.items():
+                    keys(key)
+                    items(item)
+
+            return check_entries
+        case t.RowType(fields=fields):
+            names = [field.name for field in fields]
+            checks = [_checker(field.type, f"field {field.name} in {name}") for field in fields]
+
+            def check_fields(value: Any) -> None:
+                for check, cell in zip(checks, _cells(value, names, 0), strict=True):
+                    check(cell)
+
+            return check_fields
+    return None
 
 
 # Arrow and pandas

@@ -63,11 +63,7 @@ class OldCsvDecoder(Decoder):
                 columns = [self._typed(fields[index], index, wide) for index in self._projection]
             except _BadLineError as bad:
                 line = rows_before(file, position) + int(numbers[bad.line]) + 1
-                raise ExecutionError(
-                    "csv-parse-error",
-                    f"{bad.reason}\nin {file.place('line', line)}: {lines[bad.line].as_py()[:200]!r}",
-                    hint="'format.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
-                ) from bad
+                raise _failure(bad, file.place("line", line), lines) from bad
             yield Columns(tuple(columns), int(wide.sum()))
 
     def _lines(self, text: str, first: bool) -> tuple[Any, Any]:
@@ -144,6 +140,15 @@ class OldCsvDecoder(Decoder):
                 int(np.flatnonzero(wide)[at]), f"Parsing error for column {index + 1} ({column.name}): {reason}"
             )
         return values
+
+
+def _failure(bad: _BadLineError, place: str, lines: Any) -> ExecutionError:
+    text = lines[bad.line].as_py()[:200]
+    return ExecutionError(
+        "csv-parse-error",
+        f"{bad.reason}\nin {place}: {text!r}",
+        hint="'format.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
+    )
 
 
 class _BadLineError(Exception):
