@@ -36,6 +36,7 @@ from flowsql_planner.optimize.rules.prune_empty import prune_empty
 from flowsql_planner.optimize.rules.push_join_key_expressions import push_join_key_expressions
 from flowsql_planner.optimize.rules.push_limit_into_scan import push_limit_into_scan
 from flowsql_planner.optimize.rules.push_sort_through_project import push_sort_through_project
+from flowsql_planner.optimize.rules.push_typeof_into_inputs import push_typeof_into_inputs
 from flowsql_planner.optimize.rules.rank_filtered_numbers import rank_filtered_numbers
 from flowsql_planner.optimize.rules.remove_aggregate_on_unique_key import remove_aggregate_on_unique_key
 from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial_project
@@ -93,7 +94,7 @@ def streaming(
         Stage("correlations", tree_rules=(*((rank_correlated_sorts,) if ranks else ()), decorrelate)),
         # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving. Comparisons of numbers get
         # their form before, as in Flink: constants that are NaN answer by it, too.
-        Stage("compare", rules=(simplify_comparisons,)),
+        Stage("compare", rules=(simplify_comparisons, push_typeof_into_inputs)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         # Grouping sets before filters: a HAVING on a key must not be pushed below the set that NULLs it.
         # Group windows before projects are merged: what is asked of a window becomes a column of the aggregate.
@@ -128,7 +129,7 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
     return (
         # LATERAL queries alone: those of expressions stay in them.
         Stage("correlations", tree_rules=(decorrelate,)),
-        Stage("compare", rules=(simplify_comparisons,)),
+        Stage("compare", rules=(simplify_comparisons, push_typeof_into_inputs)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         # Before projects are merged: what is asked of a window becomes a column of the aggregate.
         Stage("group windows", rules=(group_windows,)),

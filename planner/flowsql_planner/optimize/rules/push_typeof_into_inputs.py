@@ -1,0 +1,85 @@
+"""TYPEOF of a column of UNION ALL answers for each input on its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowsql_core.expr import Call, Expr, InputRef, input_refs, substitute, transform, walk
+from flowsql_core.types.logical import Schema
+from flowsql_planner.logical.nodes import Filter, Project, Rel, Union, Values
+from flowsql_planner.logical.rewrite import refs, unique_names
+
+
+def push_typeof_into_inputs(rel: Rel) -> Rel | None:
+    """Project(Union(a, b), TYPEOF(x))  =>  Union(Project(a, TYPEOF(x)), Project(b, TYPEOF(x))).
+
+    Flink moves projections below UNION ALL, where a column may be NOT NULL in one input alone. A filter between does
+    not matter: the question moves below it. A list of rows is a union there (see ``fold_constants``).
+    """
+    if not isinstance(rel, Project) or not any(map(_asks, rel.exprs)):
+        return None
+    match rel.input:
+        case Union(inputs=inputs, schema=schema) as union:
+            asked = {index for expr in rel.exprs for call in _questions(expr) for index in input_refs(call)}
+            if all(child.schema[index].type == schema[index].type for child in inputs for index in asked):
+                return None
+            parts = tuple(
+                replace(rel, input=child, exprs=tuple(_of_input(expr, child.schema) for expr in rel.exprs))
+                for child in inputs
+            )
+            return replace(union, inputs=parts, schema=rel.schema)
+        case Project(exprs=names) as below if _leads_to_rows(below):
+            return replace(rel, input=below.input, exprs=tuple(substitute(expr, names) for expr in rel.exprs))
+        case Filter() as filter_ if _leads_to_rows(filter_.input):
+            return _below_filter(rel, filter_)
+    return None
+
+
+def _below_filter(rel: Project, filter_: Filter) -> Rel:
+    schema = filter_.schema
+    questions = tuple(dict.fromkeys(call for expr in rel.exprs for call in _questions(expr)))
+    names = unique_names((*(column.name for column in schema), *("typeof",) * len(questions)))
+    asked = Project(filter_.input, (*refs(schema), *questions), names, rel.span)
+    answers: dict[Expr, Expr] = {
+        question: InputRef(len(schema) + place, question.type, question.span)
+        for place, question in enumerate(questions)
+    }
+    exprs = tuple(transform(expr, lambda node: answers.get(node, node)) for expr in rel.exprs)
+    return replace(rel, input=replace(filter_, input=asked), exprs=exprs)
+
+
+def _leads_to_rows(rel: Rel) -> bool:
+    """Whether a relation is UNION ALL or a list of rows, with nothing but names and filters above it."""
+    match rel:
+        case Union() | Values():
+            return True
+        case Filter(input=below):
+            return _leads_to_rows(below)
+        case Project(input=below, exprs=exprs):
+            return all(isinstance(expr, InputRef) for expr in exprs) and _leads_to_rows(below)
+    return False
+
+
+def _questions(expr: Expr) -> list[Call]:
+    """Return the calls of TYPEOF of a plain column."""
+    return [
+        node
+        for node in walk(expr)
+        if isinstance(node, Call) and node.function == "TYPEOF" and isinstance(node.args[0], InputRef)
+    ]
+
+
+def _asks(expr: Expr) -> bool:
+    return bool(_questions(expr))
+
+
+def _of_input(expr: Expr, schema: Schema) -> Expr:
+    """Return the expression with the types of one input where they are asked for."""
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, Call) and node.function == "TYPEOF" and isinstance(node.args[0], InputRef):
+            column = replace(node.args[0], type=schema[node.args[0].index].type)
+            return replace(node, args=(column, *node.args[1:]))
+        return node
+
+    return transform(expr, change)

@@ -1,0 +1,14 @@
+CREATE TABLE a (x INT NOT NULL) WITH ('connector' = 'datagen', 'number-of-rows' = '1', 'fields.x.kind' = 'sequence', 'fields.x.start' = '1', 'fields.x.end' = '1');
+CREATE TABLE b (x INT) WITH ('connector' = 'datagen', 'number-of-rows' = '1', 'fields.x.kind' = 'sequence', 'fields.x.start' = '2', 'fields.x.end' = '2');
+CREATE TEMPORARY VIEW l AS SELECT * FROM (VALUES (0, CAST(1 AS BIGINT)), (1, CAST(NULL AS BIGINT))) AS t(id, x);
+SELECT x, TYPEOF(x) FROM (SELECT x FROM a UNION ALL SELECT x FROM b);
+SELECT x, TYPEOF(x) || '!' FROM (SELECT x FROM a UNION ALL SELECT x FROM b) WHERE x > 0;
+SELECT x, TYPEOF(ABS(x)), TYPEOF(x + 1) FROM (SELECT x FROM a UNION ALL SELECT x FROM b);
+SELECT x, TYPEOF(x) FROM (SELECT x FROM a UNION SELECT x FROM b);
+SELECT x, TYPEOF(x) FROM (SELECT 1 AS x UNION ALL SELECT CAST(NULL AS INT));
+SELECT id, TYPEOF(x) FROM l WHERE id >= 0;
+SELECT y, TYPEOF(y), TYPEOF(i) FROM (SELECT x AS y, id AS i FROM l WHERE id < 5) WHERE i >= 0;
+SELECT TYPEOF(x), COUNT(*) FROM (SELECT x FROM a UNION ALL SELECT x FROM b) GROUP BY TYPEOF(x);
+SELECT TYPEOF(x), COUNT(*) FROM l GROUP BY x;
+SELECT x FROM (SELECT x FROM a UNION ALL SELECT x FROM b) WHERE TYPEOF(x) = 'INT';
+SELECT l.id, TYPEOF(u.x) FROM l JOIN (SELECT x FROM a UNION ALL SELECT x FROM b) AS u ON l.x = u.x;
