@@ -72,10 +72,8 @@ class ConnectedStreams:
 
     def _co(self, name: str, func: Any, call: CoCall, output_type: OutputType) -> DataStream:
         type_ = result_type(output_type)
-        make = operators.co_function(func, call, self._keyed, type_)
-        return self.stream1.transform(
-            name, make, type_, others=(self.stream2,), refused_in_batch="connected streams in batch mode"
-        )
+        make = operators.co_function(func, call, self._keyed, type_, self.stream1.key_type)
+        return self.stream1.transform(name, make, type_, others=(self.stream2,))
 
 
 class BroadcastStream:
@@ -122,8 +120,7 @@ class BroadcastConnectedStream:
         names = tuple(descriptor.name for descriptor in self.broadcast_state_descriptors)
         return self.non_broadcast_stream.transform(
             "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast",
-            operators.broadcast_function(func, names, keyed, type_),
+            operators.broadcast_function(func, names, keyed, type_, self.non_broadcast_stream.key_type),
             type_,
             others=(self.broadcast_stream.input_stream,),
-            refused_in_batch="broadcast state in batch mode",
         )

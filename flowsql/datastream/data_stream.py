@@ -26,8 +26,9 @@ from flowsql.datastream.plan.transformations import (
     Wishes,
 )
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
+from flowsql.datastream.values.collected import WithKey, handed_out
 from flowsql.datastream.values.result_type import OutputType, result_type
-from flowsql.datastream.windowed_stream import AllWindowedStream, WindowedStream
+from flowsql.datastream.windowed_stream import AllWindowedStream, WindowedStream, count_assigner
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.job import ChainingStrategy, Partitioning, ShipStrategy
 from flowsql_core.graph.stream_specs import KEY, KeyedCall, RowCall
@@ -47,7 +48,6 @@ from flowsql_core.stream.output_tag import OutputTag
 from flowsql_core.stream.state import MapStateDescriptor
 from flowsql_core.stream.watermark import WatermarkStrategy
 from flowsql_core.stream.window import WindowAssigner
-from flowsql_core.stream.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 
 if TYPE_CHECKING:
     from flowsql.common.execution_config import ExecutionConfig
@@ -71,6 +71,9 @@ def check_function(function: Any, kind: type[Function], plain_allowed: bool = Tr
 @public_api
 class DataStream(WithoutJava):
     """Values of one type on their way. Made by an environment, or by the methods of another stream."""
+
+    #: The type of the keys; None without keys, or where it was not declared.
+    key_type: TypeInformation | None = None
 
     def __init__(self, environment: StreamExecutionEnvironment, number: int) -> None:
         self._environment = environment
@@ -106,7 +109,6 @@ class DataStream(WithoutJava):
         *,
         others: tuple[DataStream, ...] = (),
         wishes: Wishes | None = None,
-        refused_in_batch: str | None = None,
     ) -> DataStream:
         """The stream behind an operator that reads this one (and ``others``, as further inputs)."""
         recorder = self._environment.recorder
@@ -116,7 +118,6 @@ class DataStream(WithoutJava):
             (self._number, *(other.number for other in others)),
             name,
             make_spec,
-            refused_in_batch=refused_in_batch,
             wishes=wishes or Wishes(parallelism=self._environment.get_parallelism()),
         )
         return DataStream(self._environment, recorder.add(made))
@@ -266,12 +267,7 @@ class DataStream(WithoutJava):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give each value the time at which it happened, and make watermarks of these times."""
-        return self.transform(
-            operators.TIMES,
-            operators.assign_timestamps(watermark_strategy),
-            self.get_type(),
-            refused_in_batch=operators.TIMES_IN_BATCH,
-        )
+        return self.transform(operators.TIMES, operators.assign_timestamps(watermark_strategy), self.get_type())
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator emits under a tag."""
@@ -334,7 +330,7 @@ class DataStream(WithoutJava):
         exchange = PartitionTransformation(
             recorder.next_id(), self.get_type(), with_key.id, Partitioning(ShipStrategy.HASH, (KEY,))
         )
-        return KeyedStream(self._environment, recorder.add(exchange), self)
+        return KeyedStream(self._environment, recorder.add(exchange), self, key_type)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Windows over the whole stream, in one subtask."""
@@ -440,35 +436,40 @@ class DataStream(WithoutJava):
         """
         if limit is not None and limit < 1:
             raise ValueError("Limit must be greater than 0")
-        from flowsql.datastream.values.collected import handed_out
         from flowsql.table.session.collect import CollectBuffer
 
-        buffer = CollectBuffer()
-        self.values()._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)
+        buffer, collected = CollectBuffer(), self._collected()
+        collected._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)
         client = self._environment.execute_async(job_execution_name)
-        values = CloseableIterator(buffer, client, handed_out(self.get_type()))
+        values = CloseableIterator(buffer, client, handed_out(collected.get_type()))
         if limit is None:
             return values
         with values:
             return [value for value, _ in zip(values, range(limit), strict=False)]
+
+    def _collected(self) -> DataStream:
+        """The stream whose values a program collects."""
+        return self
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
-    """Count windows, tumbling for a slide of 0."""
-    return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
-
-
 @public_api
 class KeyedStream(DataStream):
     """A stream whose values of equal keys are in one subtask. Made by :meth:`DataStream.key_by`."""
 
-    def __init__(self, environment: StreamExecutionEnvironment, number: int, origin: DataStream) -> None:
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        number: int,
+        origin: DataStream,
+        key_type: TypeInformation | None,
+    ) -> None:
         super().__init__(environment, number)
         self._origin = origin
+        self.key_type = key_type
 
     @property
     def is_keyed(self) -> bool:
@@ -477,7 +478,7 @@ class KeyedStream(DataStream):
 
     def values(self) -> DataStream:
         """The values where their keys are, without them."""
-        return self._keyed("Values", _same, KeyedCall.MAP, None, self.get_type())
+        return self._keyed("Values", _same, KeyedCall.MAP, None, self.get_type(), sorted_in_batch=False)
 
     def key_by(
         self, key_selector: Callable[[Any], Any] | KeySelector, key_type: TypeInformation | None = None
@@ -507,9 +508,7 @@ class KeyedStream(DataStream):
         """What a :class:`KeyedProcessFunction` makes of each value and of its timers."""
         if not isinstance(func, KeyedProcessFunction):
             raise TypeError("KeyedProcessFunction is required for KeyedStream.")
-        return self._keyed(
-            "KEYED PROCESS", func, KeyedCall.PROCESS, output_type, refused_in_batch="process of a keyed stream"
-        )
+        return self._keyed("KEYED PROCESS", func, KeyedCall.PROCESS, output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """For each value what it and those before it of its key make together."""
@@ -536,6 +535,11 @@ class KeyedStream(DataStream):
         """The first value so far with the greatest of a field."""
         return self.reduce(FieldFold(position_to_max_by, FieldCall.MAX_BY))
 
+    def _collected(self) -> DataStream:
+        """Rows of key (``f0``) and value (``f1``), as PyFlink hands them out."""
+        type_ = Types.ROW([self.key_type or Types.PICKLED_BYTE_ARRAY(), self.get_type()])
+        return self._keyed("Key And Value", WithKey(), KeyedCall.PROCESS, None, type_, sorted_in_batch=False)
+
     def _keyed(
         self,
         name: str,
@@ -543,11 +547,11 @@ class KeyedStream(DataStream):
         call: KeyedCall,
         output_type: OutputType,
         known_type: TypeInformation | None = None,
-        refused_in_batch: str | None = None,
+        sorted_in_batch: bool = True,
     ) -> DataStream:
         type_ = result_type(output_type)
-        make = operators.keyed_function(func, call, type_)
-        return self.transform(name, make, known_type or type_, refused_in_batch=refused_in_batch)
+        make = operators.keyed_function(func, call, type_, self.key_type, sorted_in_batch)
+        return self.transform(name, make, known_type or type_)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Windows of each key."""

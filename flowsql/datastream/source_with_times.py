@@ -41,5 +41,4 @@ def with_times(source: DataStream, strategy: WatermarkStrategy, wishes: Wishes) 
         operators.assign_timestamps(strategy, of_source=True),
         source.get_type(),
         wishes=wishes,
-        refused_in_batch=operators.TIMES_IN_BATCH,
     )

@@ -23,10 +23,16 @@ from flowsql_core.stream.functions import (
 )
 from flowsql_core.stream.output_tag import OutputTag
 from flowsql_core.stream.window import MergingWindowAssigner, Trigger, WindowAssigner
+from flowsql_core.stream.window_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 
 if TYPE_CHECKING:
     from flowsql.datastream.data_stream import DataStream, KeyedStream
     from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    """Return the assigner of count windows, tumbling ones for a slide of 0."""
+    return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
 
 
 @public_api
@@ -148,10 +154,9 @@ class _Windowed:
         )
         return stream.transform(
             type(self._assigner).__name__,
-            operators.window(parts),
+            operators.window(parts, stream.key_type),
             type_,
             wishes=wishes,
-            refused_in_batch="windows of a DataStream in batch mode",
         )
 
 

@@ -21,7 +21,7 @@ from flowsql.datastream.plan.transformations import (
     UnionTransformation,
     Wishes,
 )
-from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
+from flowsql_core.errors import InternalError, PlanError
 from flowsql_core.graph.job import (
     FORWARD,
     ChainEdge,
@@ -137,8 +137,6 @@ class PlanBuilder:
                 raise InternalError(f"no operator for {type(found).__name__}")
 
     def _operator(self, found: OperatorTransformation) -> int:
-        if self.settings.batch and found.refused_in_batch is not None:
-            raise NotSupportedYetError(found.refused_in_batch, hint="run the job with RuntimeExecutionMode.STREAMING")
         inputs = [self._origins[number] for number in found.inputs]
         wishes = found.wishes
         # What adds keys runs beside what makes the values.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
+from flowsql.datastream.values.key_bytes import key_bytes
 from flowsql.datastream.values.text import line_text
 from flowsql.datastream.values.typed_functions import typed
 from flowsql_core.batch import ChangelogBatch
@@ -22,6 +23,7 @@ from flowsql_core.graph.stream_specs import (
     CoFunctionSpec,
     CollectionSourceSpec,
     HybridSourceSpec,
+    InputOrder,
     KeyedBroadcastFunctionSpec,
     KeyedCall,
     KeyedCoFunctionSpec,
@@ -31,6 +33,7 @@ from flowsql_core.graph.stream_specs import (
     PrintObjectsSpec,
     RowCall,
     RowFunctionSpec,
+    SortedInputsSpec,
     StreamWindowSpec,
 )
 from flowsql_core.row import INSERT_ONLY
@@ -121,7 +124,29 @@ def row_function(function: Any, call: RowCall, output_type: TypeInformation) -> 
     return lambda settings: _one(settings, made, lambda key: RowFunctionSpec(key, call))
 
 
-def keyed_function(function: Any, call: KeyedCall, output_type: TypeInformation) -> SpecMaker:
+def in_batch(make: SpecMaker, inputs: tuple[InputOrder, ...], key_type: TypeInformation | None = None) -> SpecMaker:
+    """The operator, whose inputs are sorted in batch mode; ``key_type``: of their keys, None: not declared."""
+
+    def wrapped(settings: JobSettings) -> SpecWithResources:
+        found = make(settings)
+        if not settings.batch:
+            return found
+        if InputOrder.SORTED not in inputs:
+            return SpecWithResources(SortedInputsSpec(found.spec, inputs), found.resources)
+        key = f"{settings.prefix}.key-bytes"
+        resources = {**found.resources, key: key_bytes(key_type)}
+        return SpecWithResources(SortedInputsSpec(found.spec, inputs, key), resources)
+
+    return wrapped
+
+
+def keyed_function(
+    function: Any,
+    call: KeyedCall,
+    output_type: TypeInformation,
+    key_type: TypeInformation | None,
+    sorted_in_batch: bool = True,
+) -> SpecMaker:
     """A function of a keyed stream; a reduction in batch mode gives only each key's last result."""
     made = typed(function, _KEYED_KINDS[call], output_type) if call in _KEYED_KINDS else function
 
@@ -129,11 +154,13 @@ def keyed_function(function: Any, call: KeyedCall, output_type: TypeInformation)
         final_only = call is KeyedCall.REDUCE and settings.batch
         return _one(settings, made, lambda key: KeyedFunctionSpec(key, call, final_only))
 
-    return make
+    return in_batch(make, (InputOrder.SORTED,), key_type) if sorted_in_batch else make
 
 
-def co_function(function: Any, call: CoCall, keyed: bool, output_type: TypeInformation) -> SpecMaker:
-    """A function of two streams, both keyed or none."""
+def co_function(
+    function: Any, call: CoCall, keyed: bool, output_type: TypeInformation, key_type: TypeInformation | None
+) -> SpecMaker:
+    """A function of two streams, both keyed or none; ``key_type``: of the keys."""
     match call:
         case CoCall.MAP:
             kind: type[Function] = CoMapFunction
@@ -143,14 +170,28 @@ def co_function(function: Any, call: CoCall, keyed: bool, output_type: TypeInfor
             kind = KeyedCoProcessFunction if isinstance(function, KeyedCoProcessFunction) else CoProcessFunction
     made = typed(function, kind, output_type)
     spec = KeyedCoFunctionSpec if keyed else CoFunctionSpec
-    return lambda settings: _one(settings, made, lambda key: spec(key, call))
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        return _one(settings, made, lambda key: spec(key, call))
+
+    return in_batch(make, (InputOrder.SORTED, InputOrder.SORTED), key_type) if keyed else make
 
 
-def broadcast_function(function: Any, states: tuple[str, ...], keyed: bool, output_type: TypeInformation) -> SpecMaker:
-    """A function of a stream and a broadcast one."""
+def broadcast_function(
+    function: Any,
+    states: tuple[str, ...],
+    keyed: bool,
+    output_type: TypeInformation,
+    key_type: TypeInformation | None,
+) -> SpecMaker:
+    """A function of a stream and a broadcast one, which comes first in batch mode; ``key_type``: of the keys."""
     made = typed(function, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, output_type)
     spec = KeyedBroadcastFunctionSpec if keyed else BroadcastFunctionSpec
-    return lambda settings: _one(settings, made, lambda key: spec(key, states))
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        return _one(settings, made, lambda key: spec(key, states))
+
+    return in_batch(make, (InputOrder.SORTED if keyed else InputOrder.LAST, InputOrder.FIRST), key_type)
 
 
 def async_function(
@@ -174,16 +215,18 @@ def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:
     return lambda settings: _one(settings, made, KeySelectSpec)
 
 
-#: Name of what stamps, and what batch mode refuses of it.
+#: Name of what stamps.
 TIMES: Final = "Timestamps/Watermarks"
-TIMES_IN_BATCH: Final = "event time of a DataStream in batch mode"
 
 
 def assign_timestamps(strategy: WatermarkStrategy, of_source: bool = False) -> SpecMaker:
-    """Timestamps and watermarks. Only those of a source hold it back, and only where watermarks leave."""
+    """Timestamps and watermarks. Only those of a source hold it back, and only where watermarks leave.
+
+    In batch mode the only watermark is the last one.
+    """
 
     def make(settings: JobSettings) -> SpecWithResources:
-        interval_ms = settings.watermark_interval_ms
+        interval_ms = 0 if settings.batch else settings.watermark_interval_ms
         leave = interval_ms > 0 and strategy.generator is not WatermarkGenerator.NO_WATERMARKS
         aligned = strategy.alignment if of_source and leave else None
         return _one(settings, strategy, lambda key: AssignTimestampsSpec(key, interval_ms, alignment=aligned))
@@ -204,7 +247,7 @@ class WindowParts:
     whole_stream: bool = False
 
 
-def window(parts: WindowParts) -> SpecMaker:
+def window(parts: WindowParts, key_type: TypeInformation | None) -> SpecMaker:
     """Windows of a keyed stream."""
 
     def make(settings: JobSettings) -> SpecWithResources:
@@ -228,7 +271,7 @@ def window(parts: WindowParts) -> SpecMaker:
         )
         return SpecWithResources(spec, resources)
 
-    return make
+    return in_batch(make, (InputOrder.SORTED,), key_type)
 
 
 def print_sink(type_: TypeInformation, identifier: str, to_error: bool) -> SpecMaker:

@@ -69,7 +69,6 @@ class OperatorTransformation(Transformation):
     make_spec: SpecMaker
     keyed_output: bool = False
     sink: bool = False
-    refused_in_batch: str | None = None
     wishes: Wishes = field(default_factory=lambda: Wishes())
 
 

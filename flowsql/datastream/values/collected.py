@@ -20,8 +20,17 @@ from flowsql.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
 )
+from flowsql_core.stream.functions import KeyedProcessFunction
 
 Handed = Callable[[Any], Any]
+
+
+class WithKey(KeyedProcessFunction):
+    """Each value of a keyed stream as a row of its key (``f0``) and itself (``f1``)."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> list[Row]:
+        """The row."""
+        return [Row(f0=ctx.get_current_key(), f1=value)]
 
 
 def handed_out(type_: TypeInformation) -> Handed | None:

@@ -42,7 +42,8 @@ def typed(function: Any, kind: type[Function], type_: TypeInformation) -> Any:
         kind: the base class that says which of the function's methods give results.
         type_: of the results.
     """
-    convert = type_.converter()
+    # None is a key, as it is a value of a field.
+    convert = type_.nullable_converter() if kind is KeySelector else type_.converter()
     if convert is None:
         return function
     return _WRAPPERS[kind](function, convert)

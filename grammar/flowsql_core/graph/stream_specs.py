@@ -205,6 +205,31 @@ class StreamWindowSpec(OperatorSpec):
     whole_stream: bool = False
 
 
+class InputOrder(enum.Enum):
+    """How elements of an input come in batch mode.
+
+    SORTED: by key and time, after all inputs have ended. FIRST: at once, before those of other inputs.
+    LAST: in the order of arrival, after all inputs have ended.
+    """
+
+    SORTED = "sorted"
+    FIRST = "first"
+    LAST = "last"
+
+
+@record
+class SortedInputsSpec(OperatorSpec):
+    """Batch mode of an operator with keyed inputs, or with a broadcast one: it sees one key after the other.
+
+    ``operator``: the spec of the operator itself. ``inputs``: one for each input.
+    ``key_bytes``: a resource, a callable that gives the bytes of a key, compared as signed ones; None without keys.
+    """
+
+    operator: OperatorSpec
+    inputs: tuple[InputOrder, ...]
+    key_bytes: str | None = None
+
+
 @record
 class BatchMapSpec(OperatorSpec):
     """A bridge: ``function`` is a callable ``(ChangelogBatch) -> ChangelogBatch`` that keeps rows, order and track."""

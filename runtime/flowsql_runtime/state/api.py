@@ -323,6 +323,11 @@ class ObjectStates:
                     hint="write state in process_element or on_timer",
                 )
 
+    def forget_all(self) -> None:
+        """Remove what is in memory under every name and slot."""
+        for store in self._stores:
+            store.entries.clear()
+
     def recorded(self, records: int) -> None:
         """The operator has dealt with records."""
         for recorded in self._recorded:

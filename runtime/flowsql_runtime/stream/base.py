@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import OBJECT_REUSE, Configuration
+from flowsql_core.element import MAX_WATERMARK, MIN_WATERMARK
+from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.graph.stream_specs import KEY, VALUE
 from flowsql_core.stream.functions import RuntimeContext
@@ -26,6 +28,10 @@ S = TypeVar("S", bound=OperatorSpec)
 
 #: Rows of a batch as lists: values, keys, key tokens (both empty without keys), timestamps.
 Rows = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]]
+
+
+#: Times that timers of one key may register timers at its end.
+_TIMER_ROUNDS: Final = 10_000
 
 
 class UserFunction:
@@ -145,6 +151,20 @@ class ObjectOperator(Operator[S], Generic[S]):
         keys = batch.columns[KEY].values.tolist()
         return values, keys, key_tokens(keys), times_of(batch)
 
+    # -- batch mode: see ``stream/bounded/sorted_inputs.py``
+
+    def begin_bounded(self) -> None:
+        """All rows of sorted inputs follow."""
+        self._begin_piece()
+
+    def process_bounded(self, input_index: int, rows: Rows) -> None:
+        """Rows of one input, and of one key where inputs have keys."""
+        self._process_part(input_index, rows, 0, len(rows[0]))
+
+    def end_bounded(self) -> None:
+        """No more rows: hand on what was emitted."""
+        self._end_piece()
+
     @abstractmethod
     def process_rows(self, input_index: int, rows: Rows) -> None:
         """Rows between two watermarks; what they emit goes to ``emitter``."""
@@ -196,9 +216,47 @@ class KeyedObjectOperator(ObjectOperator[S], Generic[S]):
                 self.breathe()
         self.emitter.flush()
 
+    def end_of_key(self) -> None:
+        """Batch mode, after the last row of a key: its timers fire, first those of event time; its state goes.
+
+        Timers that are registered meanwhile fire afterwards, in the same way.
+
+        Raises:
+            ExecutionError: ``timers-without-end`` where timers register timers again and again.
+        """
+        time = self.time
+        time.watermark_ms = MAX_WATERMARK
+        rounds = 0
+        while time.event.next_ms is not None or time.processing.next_ms is not None:
+            rounds += 1
+            if rounds > _TIMER_ROUNDS:
+                raise _endless(self.context.key)
+            stores = ((TimeDomain.EVENT_TIME, time.event), (TimeDomain.PROCESSING_TIME, time.processing))
+            last = [timers.sequence for _, timers in stores]
+            for (domain, timers), until in zip(stores, last, strict=True):
+                for time_ms, slot, key in timers.due(MAX_WATERMARK, until):
+                    self.fire(domain, time_ms, slot, key)
+                    if self.over:
+                        self.breathe()
+        time.watermark_ms = MIN_WATERMARK
+        self.forget_key()
+
+    def forget_key(self) -> None:
+        """Remove all keyed state."""
+        self.states.forget_all()
+
     @abstractmethod
     def fire(self, domain: TimeDomain, time_ms: int, slot: Any, key: Any) -> None:
         """One timer."""
+
+
+def _endless(key: Any) -> ExecutionError:
+    return ExecutionError(
+        "timers-without-end",
+        f"timers of the key {key!r:.100} have registered further timers {_TIMER_ROUNDS} times since its last element",
+        hint="batch mode fires all timers of a key when its elements are over: register timers in process_element "
+        "alone, or run the job with RuntimeExecutionMode.STREAMING",
+    )
 
 
 def _part(rows: Rows, start: int, stop: int) -> Rows:

@@ -26,6 +26,7 @@ CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
     specs.KeySelectSpec: OperatorClass("key_select:KeySelectOperator", _PACKAGE),
     specs.AssignTimestampsSpec: OperatorClass("timestamps:AssignTimestampsOperator", _PACKAGE),
     specs.StreamWindowSpec: OperatorClass("window_operator:WindowOperator", _PACKAGE, stateful=True),
+    specs.SortedInputsSpec: OperatorClass("bounded.sorted_inputs:SortedInputsOperator", _PACKAGE, stateful=True),
     specs.BatchMapSpec: OperatorClass("batch_map:BatchMapOperator", _PACKAGE),
     specs.PrintObjectsSpec: OperatorClass("print_objects:PrintObjectsOperator", _PACKAGE),
 }

@@ -77,6 +77,11 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
         super()._end_piece()
         self._window_states.recorded(self._piece - self._left)
 
+    def forget_key(self) -> None:
+        """Remove the state of the key and of its windows."""
+        super().forget_key()
+        self._window_states.forget_all()
+
     def _window_function(self, ctx: OperatorContext, resource: str) -> UserFunction:
         """The function, which must be of the kind that the stream needs."""
         function = UserFunction(ctx, resource)

@@ -13,11 +13,10 @@ from flowsql.datastream import (
     KeyedBroadcastProcessFunction,
     OutputTag,
     RuntimeContext,
-    RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
 from flowsql.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.errors import ExecutionError
 
 Env = StreamExecutionEnvironment
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
@@ -140,7 +139,3 @@ def test_functions_fit_their_streams(env: Env) -> None:
         stream.key_by(str).connect(rules).process(Passing())
     with pytest.raises(TypeError, match="must be MapStateDescriptor"):
         stream.broadcast(ValueStateDescriptor("v", Types.INT()))  # type: ignore[call-overload]
-    stream.connect(rules).process(Passing()).print()
-    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    with pytest.raises(NotSupportedYetError, match="broadcast state in batch mode"):
-        env.execute()

@@ -1,0 +1,1 @@
+"""Operators of DataStreams in batch mode: what waits until an input has ended."""
