@@ -131,14 +131,18 @@ class Encoder:
 
 
 class BulkWriterFactory:
-    """A format that writes rows by columns, made by the formats: ``CsvBulkWriters``, ``ParquetBulkWriters``.
+    """A format that writes values by columns, made by the formats: ``CsvBulkWriters``, ``ParquetBulkWriters``.
 
     ``options``: of the format, as tables have them, and its name under ``format``. ``columns``: of the files.
+    ``columns_of``: what makes the columns of a batch of values, for a type of them; None: the values are rows.
     """
 
-    def __init__(self, options: Mapping[str, str], columns: Schema) -> None:
+    def __init__(
+        self, options: Mapping[str, str], columns: Schema, columns_of: Callable[[TypeInformation], Any] | None = None
+    ) -> None:
         self.options = options
         self.columns = columns
+        self.columns_of = columns_of
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):

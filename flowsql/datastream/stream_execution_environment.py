@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.common.execution_config import ExecutionConfig
+from flowsql.common.io import InputFormat
 from flowsql.common.public_api import keeps_frames, public_api
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
@@ -263,9 +264,12 @@ class StreamExecutionEnvironment(WithoutJava):
         """Refused: each environment has its own."""
         raise _no_effect("set_default_local_parallelism", "use set_parallelism, or parallelism.default in config.yaml")
 
-    def create_input(self, input_format: object, type_info: object = None) -> NoReturn:
-        """Refused: input formats are Java."""
-        raise NotSupportedYetError("create_input", hint="use from_collection, or a table: to_data_stream")
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """The records of an input format of a file: ``AvroInputFormat``."""
+        if not isinstance(input_format, InputFormat):
+            raise TypeError(f"{input_format!r} is not an InputFormat")
+        source: Source = input_format.source()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Custom File Source", type_info)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> NoReturn:
         """Refused: functions run in this process and open files themselves."""

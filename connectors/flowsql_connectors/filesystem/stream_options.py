@@ -93,4 +93,8 @@ SPLITTABLE = ConnectorOption(
     "splittable", parse_boolean, False, "Whether several readers may share a file; else each keeps its order."
 )
 
-STREAM_SOURCE_OPTIONS: Final = OptionSet(required=(PATHS, FORMAT), optional=(SPLITTABLE, MONITOR_INTERVAL))
+BATCH_ROWS: ConnectorOption[int | None] = ConnectorOption(
+    "batch-rows", optional(parse_positive), None, "Rows of a batch at most."
+)
+
+STREAM_SOURCE_OPTIONS: Final = OptionSet(required=(PATHS, FORMAT), optional=(SPLITTABLE, MONITOR_INTERVAL, BATCH_ROWS))

@@ -8,9 +8,11 @@ from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.options import FORMAT, MONITOR_INTERVAL
 from flowsql_connectors.filesystem.source import FileSource
 from flowsql_connectors.filesystem.splits import FileEnumerator
-from flowsql_connectors.filesystem.stream_options import PATHS, SPLITTABLE, STREAM_SOURCE_OPTIONS
+from flowsql_connectors.filesystem.stream_options import BATCH_ROWS, PATHS, SPLITTABLE, STREAM_SOURCE_OPTIONS
+from flowsql_connectors.formats.format import Decoder
 from flowsql_connectors.formats.streams.registry import stream_format_factory
 from flowsql_connectors.options import OptionSet, OptionValues
+from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_connectors.spi.source import SourceFactory, SplitEnumerator, TableSource
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 
@@ -28,6 +30,9 @@ class StreamFileSource(FileSource):
         """Files, or ranges of them."""
         self._decoder_for(1)
         return FileEnumerator(self._find, self._cut, self._values.get(MONITOR_INTERVAL), self._whole_files)
+
+    def _decoder_for(self, batch_rows: int, lose: Lose = lose_silently) -> Decoder:
+        return super()._decoder_for(min(batch_rows, self._values.get(BATCH_ROWS) or batch_rows), lose)
 
     def _find(self, path: str | None = None) -> list[FoundFile]:
         paths = self._paths if path is None else (path,)

@@ -33,7 +33,7 @@ from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import CharacterType, LogicalType, Schema, TimestampLtzType, TimestampType
+from flowsql_core.types.logical import CharacterType, Column, LogicalType, Schema, TimestampLtzType, TimestampType
 
 UTC_TIMEZONE = ConnectorOption(
     "parquet.utc-timezone", parse_boolean, False, "Whether stored timestamps are read and written as UTC wall clocks."
@@ -59,13 +59,19 @@ _OPTIONS = OptionSet(optional=(UTC_TIMEZONE, COMPRESSION, INT64_TIMESTAMP, TIMES
 
 @record
 class ParquetFormat(FileFormat):
-    """A parquet format with its options."""
+    """A parquet format with its options.
+
+    ``timestamp_unit`` ``own``: each INT64 timestamp has the unit of its column. ``any_case``: columns are found in any
+    case of letters. ``avro_schema``: as JSON, which files tell readers of Avro.
+    """
 
     utc_timezone: bool
     compression: str
     int64_timestamps: bool
     timestamp_unit: str
     block_bytes: int
+    any_case: bool = False
+    avro_schema: str | None = None
 
     identifier = "parquet"
 
@@ -123,8 +129,8 @@ class ParquetDecoder(Decoder):
         """The rows of the row groups ``[start, stop)``, but for groups that can hold no wanted one."""
         wanted = [self._context.columns[index] for index in self._context.projection]
         parquet = self._opened(file)
-        present = set(parquet.schema_arrow.names)
-        names = [column.name for column in wanted if column.name in present]
+        stored = self._stored_names(parquet, wanted, file)
+        names = [name for name in stored if name is not None]
         batches = parquet.iter_batches(
             batch_size=self._context.batch_rows,
             row_groups=self._groups(parquet, part),
@@ -134,14 +140,29 @@ class ParquetDecoder(Decoder):
         try:
             for batch in batches:
                 arrays = [
-                    self._convert(batch.column(names.index(column.name)), column.type, column.name, file)
-                    if column.name in present
+                    self._convert(batch.column(names.index(name)), column.type, column.name, file)
+                    if name is not None
                     else pa.nulls(batch.num_rows, to_arrow(column.type))
-                    for column in wanted
+                    for column, name in zip(wanted, stored, strict=True)
                 ]
                 yield Columns(tuple(arrays), batch.num_rows)
         except (OSError, pa.ArrowInvalid) as error:
             raise _unread(file, error) from error
+
+    def _stored_names(self, parquet: Any, wanted: list[Column], file: FileView) -> list[str | None]:
+        """What the file calls each wanted column; None for one that it lacks."""
+        present = parquet.schema_arrow.names
+        if not self._format.any_case:
+            return [column.name if column.name in present else None for column in wanted]
+        folded: dict[str, str] = {}
+        for name in present:
+            if name.lower() in folded:
+                raise ExecutionError(
+                    "ambiguous-column",
+                    f"File {file.path} has columns '{folded[name.lower()]}' and '{name}', which differ in case alone.",
+                )
+            folded[name.lower()] = name
+        return [folded.get(column.name.lower()) for column in wanted]
 
     def _groups(self, parquet: Any, part: Range) -> list[int]:
         """The row groups of a range that may hold wanted rows."""

@@ -35,7 +35,8 @@ class ParquetEncoder(FileEncoder):
     def __init__(self, format_: ParquetFormat, columns: Schema) -> None:
         self.format = format_
         self._columns = columns
-        self.schema = pa.schema([self._field(column.name, column.type) for column in columns])
+        told = None if format_.avro_schema is None else {"parquet.avro.schema": format_.avro_schema}
+        self.schema = pa.schema([self._field(column.name, column.type) for column in columns], told)
         #: Columns that may have a dictionary: Flink's reader fails on one of DECIMAL up to 18 digits.
         self.dictionaries = [path for field in self.schema for path in _paths(field.name, field.type)]
 
@@ -50,7 +51,7 @@ class ParquetEncoder(FileEncoder):
                 return pa.map_(self._file_type(key), self._field("value", value))
         target = to_arrow(type_)
         if pa.types.is_timestamp(target) and self.format.int64_timestamps:
-            return pa.timestamp(_UNITS[self.format.timestamp_unit], target.tz)
+            return pa.timestamp(_UNITS.get(self.format.timestamp_unit, target.unit), target.tz)
         return target
 
     def _field(self, name: str, type_: LogicalType) -> Any:

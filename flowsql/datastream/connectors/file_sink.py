@@ -265,9 +265,12 @@ class FileSink(Sink, SupportsPreprocessing):
         Raises:
             TypeError: the elements are no rows of the format's fields.
         """
-        return (
-            _texts(type_) if self._factory is None else columns_of_rows(type_, self._factory.columns, "the bulk format")
-        )
+        if self._factory is None:
+            return _texts(type_)
+        if self._factory.columns_of is not None:
+            made: BatchMap = self._factory.columns_of(type_)
+            return made
+        return columns_of_rows(type_, self._factory.columns, "the bulk format")
 
     def spec(self) -> SinkSpec:
         """The writing operator."""

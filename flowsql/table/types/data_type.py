@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from flowsql.table.types.java_classes import Bridged
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types import logical as t
 from flowsql_core.types.text import parse_type
 
 
-class DataType:
+class DataType(Bridged):
     """A SQL type with its nullability, immutable. ``str()`` is its SQL text, ``repr()`` PyFlink's.
 
     >>> from flowsql.table import DataTypes
-    >>> DataTypes.DECIMAL(10, 2).not_null()
-    DecimalType(10, 2, false)
     >>> str(DataTypes.DECIMAL(10, 2).not_null())
     'DECIMAL(10, 2) NOT NULL'
     """

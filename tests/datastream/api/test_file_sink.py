@@ -32,7 +32,7 @@ from flowsql.datastream.formats.csv import CsvBulkWriters, CsvSchema, CsvSchemaB
 from flowsql.datastream.formats.orc import OrcBulkWriters
 from flowsql.datastream.formats.parquet import ParquetBulkWriters
 from flowsql.table import DataTypes, StreamTableEnvironment
-from flowsql_core.errors import ConnectorError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.registry import is_source
@@ -366,7 +366,11 @@ def csv_sink(*columns: str) -> FileSink:
             ValueError,
             r"'parquet\.nosuch' is no option of parquet files",
         ),
-        (lambda env: OrcBulkWriters.for_row_type(ROW_TYPE), NotSupportedYetError, "orc format"),
+        (
+            lambda env: OrcBulkWriters.for_row_type(ROW_TYPE, Configuration().set_string("orc.nosuch", "1")),
+            ValueError,
+            r"'orc\.nosuch' is no option of orc files",
+        ),
         (lambda env: BucketAssigner.date_time_bucket_assigner("bogus"), ExecutionError, "Unknown pattern letter: b"),
         (lambda env: env.from_collection([1]).sink_to(csv_sink("a")), TypeError, "takes a stream of rows"),
         (

@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import string_buffers, validity, values_and_validity
 from flowsql_compute.kernels.wire import avro_encode as op
+from flowsql_connectors.formats.avro.generic import UnionType, kept_fields
 from flowsql_connectors.formats.avro.schema import (
     ArrayOf,
     AvroType,
     Enumeration,
+    Fixed,
     MapOf,
     Primitive,
     Record,
@@ -77,6 +79,10 @@ class _Leaf:
     #: Of an enum, whose places are written: what it is called, and its words.
     enum: Enumeration | None = None
     name: str = ""
+    #: Of a branch: whether it is null's.
+    null_branch: bool = False
+    #: Of bytes of a fixed length: how many.
+    size: int = 0
 
 
 class RecordEncoder:
@@ -85,12 +91,14 @@ class RecordEncoder:
     Args:
         schema: a record, or a union of null and one.
         row: the columns, of which the schema has the fields.
+        generic: the columns are those of ``generic.columns_of_schema``: unions are written, and fixed bytes.
 
     Raises:
         BindError: a type of the schema is not written as its column's.
     """
 
-    def __init__(self, schema: AvroType, row: RowType) -> None:
+    def __init__(self, schema: AvroType, row: RowType, generic: bool = False) -> None:
+        self._generic = generic
         self._code: list[tuple[int, int, int, int, int, int]] = []
         self._leaves: list[_Leaf] = []
         self._levels = 1
@@ -116,6 +124,8 @@ class RecordEncoder:
             values, text = _slots(array, leaf, num_rows, text_bytes)
             slots.append(values)
             mask = None if array is None else validity(array)
+            if leaf.operation == op.PUT_BRANCH:
+                mask = _has_branch(arrays, leaf)
             marks = np.ones(len(values), np.uint8)
             if mask is not None:
                 marks[: len(mask)] = mask
@@ -164,11 +174,17 @@ class RecordEncoder:
     def _write(self, schema: AvroType, type_: LogicalType, path: tuple[int, ...], level: int, name: str) -> None:
         null = -1
         if isinstance(schema, Union):
+            if isinstance(type_, UnionType):
+                self._branches(schema, type_, path, level, name)
+                return
             others = [branch for branch in schema.branches if branch != Primitive("null")]
             if schema.null is None or len(others) != 1:
                 raise _unfit(schema, type_, name)
             null, schema = schema.null, others[0]
         match schema, type_:
+            case Fixed(size=size), BinaryStringType() | DecimalType() if self._generic:
+                leaf = self._add(_Leaf(path, op.PUT_FIXED, size=size))
+                self._emit(op.PUT_FIXED, leaf, 0, level, null)
             case Record(), RowType():
                 self._record(schema, type_, path, level, null, name)
             case ArrayOf(items=items), ArrayType(element=element):
@@ -189,12 +205,26 @@ class RecordEncoder:
             case _:
                 raise _unfit(schema, type_, name)
 
+    def _branches(self, schema: Union, type_: UnionType, path: tuple[int, ...], level: int, name: str) -> None:
+        member = 0
+        for number, branch in enumerate(schema.branches):
+            is_null = branch == Primitive("null")
+            of = path if is_null else (*path, member)
+            begin = self._emit(
+                op.PUT_BRANCH, self._add(_Leaf(of, op.PUT_BRANCH, null_branch=is_null)), 0, level, items=number
+            )
+            if not is_null:
+                self._write(branch, type_.fields[member].type, of, level, name)
+                member += 1
+            self._goes_to(begin)
+
     def _record(self, schema: Record, row: RowType, path: tuple[int, ...], level: int, null: int, name: str) -> None:
         begin = None
         if null >= 0:
             begin = self._emit(op.PUT_RECORD, self._leaf(path, op.PUT_RECORD), 0, level, null)
         prefix = f"{name}." if name else ""
-        for at, (field, member) in enumerate(zip(schema.fields, row.fields, strict=True)):
+        fields = kept_fields(schema) if self._generic else schema.fields
+        for at, (field, member) in enumerate(zip(fields, row.fields, strict=True)):
             self._write(field.type, member.type, (*path, at), level, prefix + field.name)
         if begin is not None:
             self._goes_to(begin)
@@ -252,6 +282,13 @@ def _no_word(leaf: _Leaf, arrays: dict[tuple[int, ...], Any], place: int) -> Exe
     )
 
 
+def _has_branch(arrays: dict[tuple[int, ...], Any], leaf: _Leaf) -> npt.NDArray[np.bool_]:
+    """Which values of a union are of a branch; members of a union that is NULL need not be NULL themselves."""
+    union = _array_at(arrays, leaf.path if leaf.null_branch else leaf.path[:-1])
+    there = np.asarray(union.is_valid())
+    return ~there if leaf.null_branch else there & np.asarray(_array_at(arrays, leaf.path).is_valid())
+
+
 def _array_at(arrays: dict[tuple[int, ...], Any], path: tuple[int, ...]) -> Any:
     """The values at a path; those of lists are all values of all lists."""
     found = arrays.get(path)
@@ -269,7 +306,7 @@ def _array_at(arrays: dict[tuple[int, ...], Any], path: tuple[int, ...]) -> Any:
 
 def _slots(array: Any, leaf: _Leaf, num_rows: int, text_at: int) -> tuple[Int64s, npt.NDArray[np.uint8] | None]:
     """The numbers of a leaf for the kernel, and the bytes of its texts, which will stand at ``text_at``."""
-    if leaf.operation == op.PUT_RECORD:
+    if leaf.operation in (op.PUT_RECORD, op.PUT_BRANCH):
         return np.zeros(num_rows if array is None else len(array), np.int64), None
     if not len(array):
         # The one number is where the items of no list end.
@@ -278,7 +315,11 @@ def _slots(array: Any, leaf: _Leaf, num_rows: int, text_at: int) -> tuple[Int64s
         case op.PUT_LIST:
             raw = np.frombuffer(array.buffers()[1], np.int32, array.offset + len(array) + 1)[array.offset :]
             return raw.astype(np.int64), None
-        case op.PUT_BYTES:
+        case op.PUT_FIXED if pa.types.is_decimal(array.type):
+            digits = np.frombuffer(array.buffers()[1], np.uint8)[16 * array.offset : 16 * (array.offset + len(array))]
+            starts = np.arange(len(array), dtype=np.int64) * leaf.size + text_at
+            return starts << 31 | leaf.size, digits.reshape(-1, 16)[:, leaf.size - 1 :: -1].ravel()
+        case op.PUT_BYTES | op.PUT_FIXED:
             offsets, data = string_buffers(array)
             wide = offsets.astype(np.int64)
             first, last = int(wide[0]), int(wide[-1])

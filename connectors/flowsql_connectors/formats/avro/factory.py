@@ -53,17 +53,23 @@ class AvroFormat(FileFormat):
 
     def decoder(self, context: DecodeContext) -> Decoder:
         """A decoder of blocks."""
+        from flowsql_connectors.formats.avro.derived import derived_schema
         from flowsql_connectors.formats.avro.files import AvroDecoder
 
         self._only_binary()
-        return AvroDecoder(self, context)
+        # What Avro cannot hold at all is refused before a file is opened, as in Flink.
+        derived_schema(context.columns, self.legacy)
+        return AvroDecoder(tuple(context.columns[index] for index in context.projection), context.batch_rows)
 
     def encoder(self, columns: Schema) -> FileEncoder:
         """An encoder of container files."""
+        import orjson
+
+        from flowsql_connectors.formats.avro.derived import derived_schema
         from flowsql_connectors.formats.avro.files import AvroEncoder
 
         self._only_binary()
-        return AvroEncoder(self, columns)
+        return AvroEncoder(columns, orjson.dumps(derived_schema(columns, self.legacy)), self.codec or "snappy")
 
     def message_decoder(self, context: DecodeContext) -> MessageDecoder:
         """A decoder of records."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from flowsql_connectors.formats.avro.container import (
     BLOCK_BYTES,
@@ -23,13 +22,11 @@ from flowsql_connectors.formats.avro.container import (
     read_records,
 )
 from flowsql_connectors.formats.avro.decode import BadRecordError, RecordDecoder
-from flowsql_connectors.formats.avro.derived import derived_schema
 from flowsql_connectors.formats.avro.encode import EncodedRows, RecordEncoder
-from flowsql_connectors.formats.avro.resolved import resolve
-from flowsql_connectors.formats.avro.schema import parse_schema
+from flowsql_connectors.formats.avro.resolved import resolve, rules_of
+from flowsql_connectors.formats.avro.schema import AvroType, parse_schema
 from flowsql_connectors.formats.format import (
     Columns,
-    DecodeContext,
     Decoder,
     FileEncoder,
     FileView,
@@ -39,9 +36,6 @@ from flowsql_connectors.formats.format import (
 )
 from flowsql_core.errors import BindError, ExecutionError, InternalError
 from flowsql_core.types.logical import Field, RowType, Schema
-
-if TYPE_CHECKING:
-    from flowsql_connectors.formats.avro.factory import AvroFormat
 
 #: Rows that are merged at once.
 _MERGED_ROWS: Final = 65_536
@@ -55,12 +49,11 @@ def row_of(columns: Schema) -> RowType:
 class AvroDecoder(Decoder):
     """Decodes blocks of files for one scan; each file is read by the schema in its header."""
 
-    def __init__(self, format_: AvroFormat, context: DecodeContext) -> None:
-        wanted = tuple(context.columns[index] for index in context.projection)
-        # What Avro cannot hold at all is refused before a file is opened, as in Flink.
-        derived_schema(context.columns, format_.legacy)
-        self._row = row_of(wanted)
-        self._batch_rows = context.batch_rows
+    def __init__(self, columns: Schema, batch_rows: int, schema: AvroType | None = None) -> None:
+        """Of wanted columns; ``schema``: the reader's own, whose aliases and defaults count."""
+        self._row = row_of(columns)
+        self._rules = None if schema is None else rules_of(schema)
+        self._batch_rows = batch_rows
         self._path: str | None = None
         self._header: Header | None = None
         self._records: RecordDecoder | None = None
@@ -72,7 +65,9 @@ class AvroDecoder(Decoder):
             try:
                 if self._path != file.path or self._header is None or self._records is None:
                     self._header = read_header(stream)
-                    self._records = RecordDecoder(resolve(self._header.schema, self._row), plain_millis=True)
+                    self._records = RecordDecoder(
+                        resolve(self._header.schema, self._row, self._rules), plain_millis=True
+                    )
                     self._path = file.path
                 for records in read_records(stream, size, self._header, self._whole(file, part, size)):
                     if not self._row.fields:
@@ -101,15 +96,23 @@ class AvroDecoder(Decoder):
 
 
 class AvroEncoder(FileEncoder):
-    """Container files of one table."""
+    """Container files of one schema.
 
-    def __init__(self, format_: AvroFormat, columns: Schema) -> None:
-        self._format = format_
+    Args:
+        columns: of the rows; the fields of the schema.
+        schema: as files hold it.
+        codec: how blocks are compressed.
+        generic: see :class:`RecordEncoder`.
+    """
+
+    def __init__(self, columns: Schema, schema: bytes, codec: str, generic: bool = False) -> None:
         self._columns = columns
-        self.schema = orjson.dumps(derived_schema(columns, format_.legacy))
-        self.codec = format_.codec or "snappy"
-        self.compress = compressor(self.codec)
-        self._records = RecordEncoder(parse_schema(self.schema), row_of(columns))
+        self.schema = schema
+        self.codec = codec
+        self.compress = compressor(codec)
+        parsed = parse_schema(schema)
+        self._records = RecordEncoder(parsed, row_of(columns), generic)
+        self._reader = parsed if generic else None
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The batch as records."""
@@ -125,8 +128,7 @@ class AvroEncoder(FileEncoder):
 
     def merge(self, paths: Sequence[str], stream: PartStream) -> None:
         """The rows of all files."""
-        everything = tuple(range(len(self._columns)))
-        decoder = AvroDecoder(self._format, DecodeContext(self._columns, everything, _MERGED_ROWS, {}))
+        decoder = AvroDecoder(self._columns, _MERGED_ROWS, self._reader)
         part = self.open_part(stream)
         for path in paths:
             size = os.path.getsize(path)

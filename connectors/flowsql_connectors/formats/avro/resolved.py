@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from flowsql_compute.kernels.wire import avro_decode as op
+from flowsql_connectors.formats.avro.generic import NULL as _NULL
+from flowsql_connectors.formats.avro.generic import UnionType
 from flowsql_connectors.formats.avro.schema import (
     ArrayOf,
     AvroType,
@@ -187,7 +189,9 @@ class _Compiler:
         """Values of ``writer`` to a place; without one they are passed over."""
         outer = self._path
         self._path = outer if place is None else place.name
-        if not isinstance(writer, Union):
+        if place is not None and isinstance(place.type, UnionType):
+            self._members(writer, place)
+        elif not isinstance(writer, Union):
             if place is not None and not _fits(writer, place):
                 raise _unfit(writer, place)
             self._value(writer, place, -1)
@@ -226,6 +230,39 @@ class _Compiler:
                 ends.append(self.emit(op.JUMP))
             else:
                 self.emit(op.REFUSE)
+        for end in ends:
+            self._here(end, len(self.code))
+
+    def _members(self, writer: AvroType, place: Place) -> None:
+        """A value to the member of a union that is for its type: of the same number, else the first one that fits."""
+        branches = writer.branches if isinstance(writer, Union) else (writer,)
+        others = [branch for branch in branches if branch != _NULL]
+        alike = len(others) == len(place.below) and all(map(_fits, others, place.below))
+        first = len(self.jumps)
+        if isinstance(writer, Union):
+            self.jumps += [0] * len(branches)
+            self.emit(op.UNION, -1, first, len(branches))
+        ends = []
+        for number, branch in enumerate(branches):
+            if isinstance(writer, Union):
+                self.jumps[first + number] = len(self.code)
+            if branch == _NULL:
+                if not place.type.nullable:
+                    self.emit(op.REFUSE)
+                    continue
+                self._absent(place)
+            else:
+                fitting = [at for at, below in enumerate(place.below) if _fits(branch, below)]
+                if not fitting:
+                    raise _unfit(branch, place)
+                chosen = others.index(branch) if alike else fitting[0]
+                self.emit(op.PRESENT, place.leaf)
+                for at, below in enumerate(place.below):
+                    if at == chosen:
+                        self._value(branch, below, -1)
+                    else:
+                        self._absent(below)
+            ends.append(self.emit(op.JUMP))
         for end in ends:
             self._here(end, len(self.code))
 

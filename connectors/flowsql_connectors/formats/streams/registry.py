@@ -8,10 +8,14 @@ from typing import Final
 from flowsql_connectors.formats.format import FormatFactory
 from flowsql_connectors.formats.registry import format_factory
 
+AVRO_RECORDS: Final = "avro-records"
 CSV_SCHEMA: Final = "csv-schema"
+PARQUET_RECORDS: Final = "parquet-records"
 
 _FACTORIES: Final = {
+    AVRO_RECORDS: "flowsql_connectors.formats.streams.avro_records:AvroRecordsFactory",
     CSV_SCHEMA: "flowsql_connectors.formats.streams.csv_schema:CsvSchemaFormatFactory",
+    PARQUET_RECORDS: "flowsql_connectors.formats.streams.parquet_records:ParquetRecordsFactory",
 }
 
 

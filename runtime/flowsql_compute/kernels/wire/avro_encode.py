@@ -16,7 +16,8 @@ from flowsql_compute.kernels.wire.varints import put_varint, zigzag
 PUT_INTEGER, PUT_BOOLEAN, PUT_FLOAT, PUT_DOUBLE, PUT_BYTES, PUT_DECIMAL, PUT_FIXED, PUT_ENUM = range(8)
 #: PUT_RECORD: its branch; where it is NULL, on from ``argument``. PUT_LIST: its branch and how many items follow on the
 #: level ``items``; where there are none, on from ``argument``. PUT_NEXT: an item ends; again from ``argument`` on.
-PUT_RECORD, PUT_LIST, PUT_NEXT, PUT_END = range(8, 12)
+#: PUT_BRANCH: the number of a branch (``items``) where its value is there; else on from ``argument``.
+PUT_RECORD, PUT_LIST, PUT_NEXT, PUT_END, PUT_BRANCH = range(8, 13)
 
 
 @device
@@ -81,6 +82,12 @@ def encode_avro(count, code, base, slots, valid, text, index, stop, out, offsets
                     at += 1
                 continue
             here = base[leaf]
+            if operation == PUT_BRANCH:
+                if valid[here + place] != 0:
+                    at = put_varint(out, at, zigzag(code[pc - 1, 5]))
+                else:
+                    pc = argument
+                continue
             is_valid = True
             if null >= 0:
                 is_valid = valid[here + place] != 0
