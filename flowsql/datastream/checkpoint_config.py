@@ -10,7 +10,6 @@ from flowsql.datastream.checkpoint_storage import CheckpointStorage, FileSystemC
 from flowsql.datastream.checkpointing_mode import CheckpointingMode
 from flowsql.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flowsql_core.config import Configuration
-from flowsql_core.errors import BindError
 from flowsql_core.stream.time import Duration
 from flowsql_runtime.checkpoint import settings
 
@@ -29,6 +28,7 @@ class CheckpointConfig:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._forced_unaligned = False
 
     def is_checkpointing_enabled(self) -> bool:
         """Whether checkpoints are taken: an interval is set."""
@@ -119,6 +119,7 @@ class CheckpointConfig:
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> Self:
         """Where checkpoints are kept: PyFlink 1's way to say ``execution.checkpointing.storage`` and ``.dir``."""
+        storage.check_usable()
         for key, value in storage.options.items():
             self._set(key, value)
         return self
@@ -158,18 +159,13 @@ class CheckpointConfig:
         return self.get_aligned_checkpoint_timeout()
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> Self:
-        """Refused but for False: barriers overtake rows in every exchange that can be restored so."""
-        if force_unaligned_checkpoints:
-            raise BindError(
-                "no-effect",
-                "set_force_unaligned_checkpoints has no effect: no exchange is left out of unaligned checkpoints.",
-                hint="enable_unaligned_checkpoints() is enough",
-            )
+        """Leave no exchange out of unaligned checkpoints. None ever is, whatever is set here."""
+        self._forced_unaligned = force_unaligned_checkpoints
         return self
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """No: there is nothing to force."""
-        return False
+        """True if it was asked for."""
+        return self._forced_unaligned
 
     def _set(self, key: str, value: str) -> Self:
         set_option(self._configuration, key, value)

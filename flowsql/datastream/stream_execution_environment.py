@@ -22,7 +22,7 @@ from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, SpecMaker, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.source_with_times import SourceStream, with_times
-from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
+from flowsql.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from flowsql.jobs.watch import watch
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
@@ -61,6 +61,8 @@ class StreamExecutionEnvironment(WithoutJava):
         #: Runs every job of the environment within one memory budget; made for the first one.
         self._cluster: LocalCluster | None = None
         self._changelog_state: bool | None = None
+        self._state_backend: StateBackend | None = None
+        self._checkpoint_config: CheckpointConfig | None = None
 
     @staticmethod
     def get_execution_environment(configuration: UserConfiguration | None = None) -> StreamExecutionEnvironment:
@@ -181,7 +183,9 @@ class StreamExecutionEnvironment(WithoutJava):
         """How checkpoints are taken: a view, what is set there counts here."""
         from flowsql.datastream.checkpoint_config import CheckpointConfig
 
-        return CheckpointConfig(self.configuration)
+        if self._checkpoint_config is None:
+            self._checkpoint_config = CheckpointConfig(self.configuration)
+        return self._checkpoint_config
 
     def get_checkpoint_interval(self) -> int:
         """Milliseconds between checkpoints; -1: none are taken."""
@@ -204,20 +208,27 @@ class StreamExecutionEnvironment(WithoutJava):
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Where state is kept: in memory.
+        """Where state is kept: PyFlink 1's way to say ``state.backend.type`` and options of RocksDB.
 
         Raises:
-            NotSupportedYetError: for anything but a ``HashMapStateBackend``.
+            NotSupportedYetError: for anything but a ``HashMapStateBackend`` or an ``EmbeddedRocksDBStateBackend``.
         """
-        if not isinstance(state_backend, HashMapStateBackend):
+        if not isinstance(state_backend, HashMapStateBackend | EmbeddedRocksDBStateBackend):
             raise NotSupportedYetError(
-                f"the state backend {type(state_backend).__name__}", hint="state is kept in memory: HashMapStateBackend"
+                f"the state backend {type(state_backend).__name__}",
+                hint="HashMapStateBackend or EmbeddedRocksDBStateBackend",
             )
+        for key, value in state_backend.options.items():
+            set_option(self.configuration, key, value)
+        self._state_backend = state_backend
         return self
 
     def get_state_backend(self) -> StateBackend:
-        """Where state is kept: in memory."""
-        return HashMapStateBackend()
+        """Return the state backend that was set, or the one that ``state.backend.type`` names."""
+        type_ = self.configuration.text("state.backend.type") or "hashmap"
+        if self._state_backend is not None and self._state_backend.options["state.backend.type"] == type_:
+            return self._state_backend
+        return EmbeddedRocksDBStateBackend() if type_ == "rocksdb" else HashMapStateBackend()
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
         """Whether and when jobs that failed start again: PyFlink 1's way to say ``restart-strategy.*``."""

@@ -107,7 +107,12 @@ def test_keys_come_one_after_the_other_in_order_of_time_from_files_too(
 ) -> None:
     files: list[Any] = []
     made = SpillSpace.new_file
-    monkeypatch.setattr(SpillSpace, "new_file", lambda self, types: files.append(types) or made(self, types))
+
+    def counted(space: SpillSpace, types: tuple[Any, ...]) -> Any:
+        files.append(types)
+        return made(space, types)
+
+    monkeypatch.setattr(SpillSpace, "new_file", counted)
     env.set_parallelism(parallelism)
     env.configuration.set("flowsql.memory", memory)
     drawn = random.Random(7)
@@ -128,7 +133,7 @@ def test_keys_come_one_after_the_other_in_order_of_time_from_files_too(
 
 
 def test_windows_are_evaluated_at_the_end_of_their_key(env: StreamExecutionEnvironment) -> None:
-    class Listed(ProcessWindowFunction):
+    class Listed(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
             yield key, context.window().start, context.window().end, [value[1] for value in elements]
 

@@ -10,7 +10,7 @@ import pytest
 
 from flowsql.common import Types
 from flowsql.configuration import OptionWarning
-from flowsql.datastream import HashMapStateBackend, SlotSharingGroup, StreamExecutionEnvironment
+from flowsql.datastream import HashMapStateBackend, StreamExecutionEnvironment
 from flowsql_core.errors import NotSupportedYetError
 
 #: Names that programs import, as the documentation of PyFlink lists them.
@@ -98,10 +98,15 @@ def environment() -> StreamExecutionEnvironment:
     [
         (lambda: imported("checkpoint_storage", "CustomCheckpointStorage")(None), "checkpoint storages of Java"),
         (
-            lambda: imported("checkpoint_storage", "JobManagerCheckpointStorage")("file:///tmp"),
+            lambda: (
+                environment()
+                .get_checkpoint_config()
+                .set_checkpoint_storage(imported("checkpoint_storage", "JobManagerCheckpointStorage")("file:///tmp"))
+            ),
             "metadata of checkpoints",
         ),
-        (lambda: imported("state_backend", "EmbeddedRocksDBStateBackend")(), "state backends"),
+        (lambda: imported("state_backend", "CustomStateBackend")(), "state backends"),
+        (lambda: imported("state_backend", "EmbeddedRocksDBStateBackend")().set_options("a.B"), "a.B of Java"),
         (lambda: imported("connectors.kafka", "FlinkKafkaConsumer")("t", None, {}), "older Kafka connector"),
         (lambda: imported("connectors.kafka", "KafkaSource").builder().set_partitions(set()), "single partitions"),
         (lambda: imported("connectors.rabbitmq", "RMQSource")(None), "RabbitMQ"),
@@ -110,8 +115,6 @@ def environment() -> StreamExecutionEnvironment:
         (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder().json_schema("{}"), "JSON schema"),
         (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
         (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
-        (lambda: SlotSharingGroup.builder("g").set_cpu_cores(1.0), "resources of a slot sharing group"),
-        (lambda: SlotSharingGroup.builder("g").set_managed_memory_mb(64), "resources of a slot sharing group"),
     ],
 )
 def test_what_cannot_run_is_refused_by_name(use: Callable[[], Any], named: str) -> None:
