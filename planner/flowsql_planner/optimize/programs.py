@@ -38,6 +38,7 @@ from flowsql_planner.optimize.rules.push_limit_into_scan import push_limit_into_
 from flowsql_planner.optimize.rules.push_sort_through_project import push_sort_through_project
 from flowsql_planner.optimize.rules.push_typeof_into_inputs import push_typeof_into_inputs
 from flowsql_planner.optimize.rules.rank_filtered_numbers import rank_filtered_numbers
+from flowsql_planner.optimize.rules.reduce_averages import reduce_averages
 from flowsql_planner.optimize.rules.remove_aggregate_on_unique_key import remove_aggregate_on_unique_key
 from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial_project
 from flowsql_planner.optimize.rules.simplify_comparisons import simplify_comparisons
@@ -107,6 +108,8 @@ def streaming(
         # Filters on ROW_NUMBER stand right above it now; what is asked of the number decides what is kept.
         Stage("ranks", rules=(rank_filtered_numbers, *_TIDY) if ranks else ()),
         Stage("joins", rules=(push_join_key_expressions, *_TIDY, remove_aggregate_on_unique_key)),
+        # Once: sums that averages become are not reduced again. Then projections meet.
+        Stage("averages", tree_rules=(reduce_averages,)),
         # LIMIT below projections before columns are pruned, so that the cut is as low as it can be.
         Stage("limits", rules=(push_sort_through_project, *_TIDY)),
         # Before pruning, which puts projections between joins.
@@ -137,6 +140,7 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
         # Spark moves filters itself; but what only FlowSQL can compute must stand where few rows are.
         Stage("filters", rules=(*_BOUNDED_FILTERS, *tidy)),
         Stage("joins", rules=(beside_queries(push_join_key_expressions), *tidy)),
+        Stage("averages", tree_rules=(reduce_averages,)),
         Stage("limits", rules=(push_sort_through_project, *tidy)),
         Stage("columns", tree_rules=(_bound_tree_rule(prune_columns, abilities),)),
         Stage("tidy", rules=tidy),

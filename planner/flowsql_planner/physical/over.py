@@ -204,6 +204,8 @@ class OverCalls:
         if name == "AVG":
             summed = resolve_aggregate("SUM", (args[0].type,), distinct, span).result_type
             total = self._sum(args[0], distinct, summed.as_nullable(call.type.nullable), span)
+            if isinstance(call.type, t.DecimalType):
+                total = _as(total, call.type)
             return _as(resolve_call("/", (total, self._count(args[0], distinct, span)), (), span), call.type)
         if name in _DEVIATIONS:
             return self._deviation(name, args[0], distinct, call.type, span)
@@ -240,6 +242,9 @@ class OverCalls:
     def _deviation(self, name: str, arg: Expr, distinct: bool, type_: t.LogicalType, span: Span | None) -> Expr:
         """``(SUM(x * x) - SUM(x) * SUM(x) / n) / n`` or ``/ (n - 1)``, and its root, in the argument's own numbers."""
         plain = type_.as_nullable()
+        if isinstance(arg.type, t.DecimalType):
+            # Flink sums decimals in the type of the result.
+            arg = _as(arg, plain)
         square = _as(resolve_call("*", (arg, arg), (), span), plain)
         squares = self._sum(square, distinct, plain, span)
         total = self._sum(arg, distinct, plain, span)

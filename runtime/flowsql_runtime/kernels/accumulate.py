@@ -36,7 +36,9 @@ from flowsql_runtime.kernels.byte_arena import compare
     SET,
     RESTART,
     COPY,
-) = range(21)
+    SUM_RESTARTING,
+    SUM_CHECKED,
+) = range(23)
 
 #: Codes whose result is the same in whatever order values come.
 COMMUTATIVE = frozenset(
@@ -48,7 +50,50 @@ SHORT_CODES = frozenset({COUNT, SUM, MIN, MAX, SUM_DOUBLE})
 ONCE, EVERY, NOTHING = 0, 1, 2
 #: What ``status[0]`` says after the call.
 FINE, MORE_THAN_ONE = 0, 1
+#: High word of a sum that left 38 digits.
+OVERFLOWN = -(2**63)
+_LIMIT_HIGH = 10**38 >> 64
+_LIMIT_LOW = 10**38 & (2**64 - 1)
 _U = np.uint64
+
+
+@device
+def add_within_38_digits(acc, slot, at, low, high, sign, restarts):
+    """Add a DECIMAL of two words, or take it out where ``sign`` is below 0; a sum of more than 38 digits is lost.
+
+    ``restarts``: the next value is the sum from then on, as in SUM. Else it stays lost, as in $SUM0 and AVG.
+    """
+    have = acc[slot, at + 1]
+    if high == OVERFLOWN:
+        # The partial sum of another slot.
+        if not restarts:
+            acc[slot, at] = 0
+            acc[slot, at + 1] = OVERFLOWN
+        return
+    if have == OVERFLOWN and not restarts:
+        return
+    value = _U(low)
+    if sign < 0:
+        value = ~value + _U(1)
+        high = ~high + (1 if value == _U(0) else 0)
+    if have == OVERFLOWN:
+        acc[slot, at] = np.int64(value)
+        acc[slot, at + 1] = high
+        return
+    total = _U(acc[slot, at]) + value
+    above = have + high + (1 if total < value else 0)
+    size_low = total
+    size_high = above
+    if above < 0:
+        size_low = ~total + _U(1)
+        size_high = ~above + (1 if size_low == _U(0) else 0)
+    too_large = (have < 0) == (high < 0) and (above < 0) != (have < 0)
+    if too_large or size_high > _LIMIT_HIGH or (size_high == _LIMIT_HIGH and size_low >= _U(_LIMIT_LOW)):
+        acc[slot, at] = 0
+        acc[slot, at + 1] = OVERFLOWN
+    else:
+        acc[slot, at] = np.int64(total)
+        acc[slot, at + 1] = above
 
 
 @device
@@ -67,18 +112,20 @@ def _fold_moments(acc, doubles, slot, at, x, sign):
 
 @device
 def merge_moments(acc, doubles, slot, at, n, mean, squares):
-    """Chan's merge of two partial moments."""
+    """Chan's merge of two partial moments, rounded as Flink rounds it (``WelfordM2AggFunction``)."""
     have = acc[slot, at]
     total = have + n
+    acc[slot, at] = total
     if total == 0:
-        acc[slot, at] = 0
         doubles[slot, at + 1] = 0.0
         doubles[slot, at + 2] = 0.0
-        return
-    delta = mean - doubles[slot, at + 1]
-    acc[slot, at] = total
-    doubles[slot, at + 1] += delta * n / total
-    doubles[slot, at + 2] += squares + delta * delta * have * n / total
+    elif have == 0:
+        doubles[slot, at + 1] = mean
+        doubles[slot, at + 2] = squares
+    elif n != 0:
+        delta = mean - doubles[slot, at + 1]
+        doubles[slot, at + 1] += np.float64(n) / total * delta
+        doubles[slot, at + 2] = doubles[slot, at + 2] + squares + np.float64(have) * n / total * delta * delta
 
 
 @device(inline=True)
@@ -99,6 +146,8 @@ def _fold_other(acc, doubles, args, arg_doubles, arena, status, ops, k, slot, i,
             after = before - _U(value)
             acc[slot, at + 1] -= args[arg + 1, i] + (1 if after > before else 0)
         acc[slot, at] = np.int64(after)
+    elif code in (SUM_CHECKED, SUM_RESTARTING):
+        add_within_38_digits(acc, slot, at, value, args[arg + 1, i], sign, code == SUM_RESTARTING)
     elif code == MIN_DOUBLE:
         if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] < doubles[slot, at]:
             acc[slot, at] = value

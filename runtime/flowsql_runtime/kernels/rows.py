@@ -17,9 +17,12 @@ from flowsql_runtime.kernels.accumulate import (
     MIN_WIDE,
     MOMENTS,
     SUM,
+    SUM_CHECKED,
     SUM_DOUBLE,
     SUM_FLOAT,
+    SUM_RESTARTING,
     SUM_WIDE,
+    add_within_38_digits,
     merge_moments,
 )
 from flowsql_runtime.kernels.byte_arena import compare
@@ -113,7 +116,10 @@ def merge(acc, doubles, slots, source, source_doubles, rows, ops, arena):
                 )
             else:
                 count = ops[k, 4]
-                if source[row, count] == 0:
+                if code == SUM_CHECKED or (code == SUM_RESTARTING and source[row, count] != 0):
+                    add_within_38_digits(acc, slot, at, source[row, at], source[row, at + 1], 1, code == SUM_RESTARTING)
+                    continue
+                if code == SUM_RESTARTING or source[row, count] == 0:
                     continue
                 take = acc[slot, count] == 0
                 value = source[row, at]

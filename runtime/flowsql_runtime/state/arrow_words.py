@@ -39,7 +39,8 @@ def array_of_words(words: Sequence[Int64s], valid: Bools | None, type_: Any) -> 
         data = pairs
     elif pa.types.is_floating(type_):
         doubles = np.ascontiguousarray(words[0]).view(np.float64)
-        data = doubles if type_.bit_width == 64 else doubles.astype(np.float32)
+        with np.errstate(over="ignore"):
+            data = doubles if type_.bit_width == 64 else doubles.astype(np.float32)
     else:
         data = np.ascontiguousarray(words[0]).astype(_NUMPY[type_.bit_width], copy=False)
     return pa.Array.from_buffers(type_, n, [mask, pa.py_buffer(np.ascontiguousarray(data))])

@@ -120,7 +120,7 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
         (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
         for item in window.order_by
     )
-    if distinct and len(args) > 1:
+    if distinct and len(args) > 1 and name != "LISTAGG":
         raise BindError("distinct-arguments", f"{name}(DISTINCT ...) OVER (...) takes one column", node.span)
     options = (
         ("function", name),

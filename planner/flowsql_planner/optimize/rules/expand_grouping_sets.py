@@ -17,7 +17,7 @@ def expand_grouping_sets(rel: Rel) -> Rel | None:
     """Aggregate(x, sets)  =>  Project(Aggregate(Expand(x, one projection a set), keys + $e)).
 
     A change of a row becomes the same change of each of its copies, so safe for every changelog. Columns that are both
-    key and argument are copied first: the key may be NULLed, the argument not.
+    key and argument are copied first, unless all sets hold them: the key may be NULLed, the argument not.
     """
     if not isinstance(rel, Aggregate) or rel.grouping_sets is None:
         return None
@@ -27,7 +27,8 @@ def expand_grouping_sets(rel: Rel) -> Rel | None:
     arguments = {arg.index for call in calls for arg in call.args}
     arguments |= {call.filter_index for call in calls if call.filter_index is not None}
     arguments |= {index for call in calls for index, _ in call.order_by}
-    copied = sorted(arguments & set(rel.grouping))
+    always = set(rel.grouping).intersection(*rel.grouping_sets)
+    copied = sorted(arguments & set(rel.grouping) - always)
     copy_of = {index: width + i for i, index in enumerate(copied)}
     ids = _set_ids(rel)
     rows = tuple(
@@ -35,7 +36,7 @@ def expand_grouping_sets(rel: Rel) -> Rel | None:
         for set_, number in zip(rel.grouping_sets, ids, strict=True)
     )
     columns = [
-        Column(column.name, column.type.as_nullable() if index in rel.grouping else column.type)
+        Column(column.name, column.type.as_nullable() if index in rel.grouping and index not in always else column.type)
         for index, column in enumerate(source.schema)
     ]
     columns += [source.schema[index] for index in copied]

@@ -14,6 +14,7 @@ from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_compute.functions.aggregate import Fold
 from flowsql_compute.keys import is_bytes_type
 from flowsql_core.record import record
+from flowsql_core.types.logical import DecimalType, LogicalType
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.stores import AccumulatorStore, ExtremeValues
@@ -74,6 +75,32 @@ class Argument:
     column: int
     top: bool = False
     presence: bool = False
+
+
+@record
+class Extreme:
+    """A MIN or MAX that keeps its values: their column, which end, and the rows that take part."""
+
+    column: int
+    largest: bool
+    sign: Sign
+
+
+@record
+class DistinctGroup:
+    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER.
+
+    ``nulls``: NULL is one of the values.
+    """
+
+    columns: tuple[int, ...]
+    nulls: bool
+    filters: tuple[int | None, ...]
+
+    @property
+    def not_null(self) -> tuple[int, ...]:
+        """Columns whose NULLs keep a row out."""
+        return () if self.nulls else self.columns
 
 
 class SignRows:
@@ -215,3 +242,10 @@ def extreme_code(fold: Fold, type_: Any) -> int:
     if word_count(type_) == 2:
         return kernels.MIN_WIDE if least else kernels.MAX_WIDE
     return kernels.MIN if least else kernels.MAX
+
+
+def decimal_sum_code(function: str, argument: LogicalType) -> int:
+    """The kernel's code of a sum of DECIMALs. Values of up to 28 digits need 10**10 rows to leave 38."""
+    if not isinstance(argument, DecimalType) or argument.precision <= 28:
+        return kernels.SUM_WIDE
+    return kernels.SUM_RESTARTING if function == "SUM" else kernels.SUM_CHECKED

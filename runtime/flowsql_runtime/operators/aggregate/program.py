@@ -26,7 +26,18 @@ from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalTy
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
-from flowsql_runtime.operators.aggregate.inputs import LATE, Argument, ArgumentRows, Sign, SignRows, Step, extreme_code
+from flowsql_runtime.operators.aggregate.inputs import (
+    LATE,
+    Argument,
+    ArgumentRows,
+    DistinctGroup,
+    Extreme,
+    Sign,
+    SignRows,
+    Step,
+    decimal_sum_code,
+    extreme_code,
+)
 from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
 from flowsql_runtime.operators.aggregate.result import (
     Average,
@@ -75,32 +86,6 @@ class Label:
     count: int
 
 
-@record
-class _Extreme:
-    """A MIN or MAX that keeps its values: their column, which end, and the rows that take part."""
-
-    column: int
-    largest: bool
-    sign: Sign
-
-
-@record
-class _DistinctGroup:
-    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER.
-
-    ``nulls``: NULL is one of the values.
-    """
-
-    columns: tuple[int, ...]
-    nulls: bool
-    filters: tuple[int | None, ...]
-
-    @property
-    def not_null(self) -> tuple[int, ...]:
-        """Columns whose NULLs keep a row out."""
-        return () if self.nulls else self.columns
-
-
 class AggregateProgram:
     """All calls of one operator over one input.
 
@@ -124,8 +109,8 @@ class AggregateProgram:
         #: What each stored accumulator is.
         self.labels: dict[str, Label] = {}
         self._width = 1
-        self._groups: list[_DistinctGroup] = []
-        self._extremes: list[_Extreme] = []
+        self._groups: list[DistinctGroup] = []
+        self._extremes: list[Extreme] = []
         self._finishers: list[Finisher | None] = []
         self._ordered_calls: list[int] = []
         self._group_calls()
@@ -144,7 +129,7 @@ class AggregateProgram:
                 filters = found.setdefault(key, [])
                 if call.filter_index not in filters:
                     filters.append(call.filter_index)
-        self._groups = [_DistinctGroup(*key, tuple(filters)) for key, filters in found.items()]
+        self._groups = [DistinctGroup(*key, tuple(filters)) for key, filters in found.items()]
         self._kept_sets = self._groups
 
     def _sign(self, call: AggregateCall, nulls_too: bool = False) -> Sign:
@@ -234,7 +219,7 @@ class AggregateProgram:
         state_type = to_arrow(state)
         code = kernels.SUM
         if isinstance(state, DecimalType):
-            code = kernels.SUM_WIDE
+            code = decimal_sum_code(call.function, self.input[argument.column].type)
         elif isinstance(state, FloatType):
             code = kernels.SUM_FLOAT
         elif pa.types.is_floating(state_type):
@@ -243,12 +228,12 @@ class AggregateProgram:
         if call.function == "AVG":
             digits = result.scale - state.scale if isinstance(state, DecimalType) else 0
             return Average(word, count, result, digits)
-        if code == kernels.SUM_WIDE:
+        if isinstance(state, DecimalType):
             return WideSum(word, count, result)
         return Plain(word, count, result, zero_if_empty=call.function == "$SUM0")
 
     def _compile_kept(self, largest: bool, column: int, sign: Sign, result: Any) -> Finisher:
-        extreme = _Extreme(column, largest, sign)
+        extreme = Extreme(column, largest, sign)
         if extreme not in self._extremes:
             self._extremes.append(extreme)
         place = self._extremes.index(extreme)
@@ -267,7 +252,8 @@ class AggregateProgram:
             self._shared[key] = word
             self._ops.append(_Op(kernels.MOMENTS, word, argument, -1, sign, -1))
         word = self._shared[key]
-        return Deviation(word, result, call.function.endswith("SAMP"), call.function.startswith("STDDEV"))
+        samples, root = call.function.endswith("SAMP"), call.function.startswith("STDDEV")
+        return Deviation(word, result, samples, root, call.type.nullable)
 
     # -- state
 
@@ -480,7 +466,7 @@ class AggregateProgram:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
         return Changes.of(folded)
 
-    def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
+    def _distinct_signs(self, number: int, group: DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
         store = self._distinct[number]
         filtered = np.stack([self._signs.row(Sign(group.not_null, index)) for index in group.filters])
         skip: Bools = np.asarray(~filtered.any(axis=0))
@@ -580,7 +566,7 @@ class AggregateProgram:
             match op.code:
                 case kernels.COUNT:
                     ops.append((kernels.SUM, op.word, op.word, 0, -1))
-                case kernels.SUM | kernels.SUM_DOUBLE | kernels.SUM_FLOAT | kernels.SUM_WIDE:
+                case kernels.SUM | kernels.SUM_DOUBLE | kernels.SUM_FLOAT | kernels.SUM_WIDE | kernels.SUM_CHECKED:
                     ops.append((op.code, op.word, op.word, 0, -1))
                 case kernels.MOMENTS:
                     ops.append((kernels.MERGE_MOMENTS, op.word, op.word, 0, -1))

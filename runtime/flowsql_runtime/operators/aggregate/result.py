@@ -146,6 +146,7 @@ def _fits(low: Int64s, high: Int64s) -> Bools:
     size_low = np.where(negative, (~low.view(np.uint64)) + np.uint64(1), low.view(np.uint64))
     size_high = np.where(negative, ~high + (size_low == 0), high)
     fits: Bools = (size_high < _LIMIT_HIGH) | ((size_high == _LIMIT_HIGH) & (size_low < _LIMIT_LOW))
+    fits &= high != kernels.OVERFLOWN
     return fits
 
 
@@ -192,15 +193,23 @@ class Deviation:
     type: Any
     samples: bool
     root: bool
+    nullable: bool = True
 
     def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         n = states[:, self.value] - (1 if self.samples else 0)
-        valid = n > 0
         compared = tuple(_column(states, self.value + place) for place in range(3))
-        result = _column(states, self.value + 2).view(np.float64) / np.where(valid, n, np.int64(1))
+        squares = _column(states, self.value + 2).view(np.float64)
+        valid = n > 0
+        # Rows that were taken back may leave less than nothing: NULL, which Flink reads as -1 where the type has none.
+        lost = squares < 0.0
+        if self.nullable or pa.types.is_decimal(self.type):
+            valid &= ~lost
+            lost = np.zeros_like(lost)
+        result = squares / np.where(valid, n, np.int64(1))
         if self.root:
-            result = np.sqrt(np.maximum(result, 0.0))
+            result = np.power(np.where(valid & ~lost, result, 0.0), 0.5)
+        result[lost] = -1.0
         if pa.types.is_decimal(self.type):
             result = np.where(valid, result, 0.0)
             size = np.abs(result) * 10.0**self.type.scale

@@ -363,7 +363,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         if len(self._scratch) < self._index.most_numbers():
             self._scratch = np.full(2 * self._index.most_numbers(), -1, np.int32)
         count = row_kernels.positions(keys, owners, self._scratch, numbers, firsts)
-        rows = self._program.merged_rows(numbers, count, members)
+        rows = self._merged(numbers, count, members)
         answering = self._answering_rows(Merged(members, ends[at][order], owners, numbers, rows))
         members, owners = members[firsts[:count]], owners[firsts[:count]]
         members, owners, rows = members[answering], owners[answering], rows[answering]
@@ -371,6 +371,12 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         if self._slicing.kind is WindowKind.CUMULATE:
             self._collapse(members, owners, rows)
         return batch
+
+    def _merged(self, numbers: Int32s, count: int, members: Int32s) -> npt.NDArray[np.int64]:
+        """Accumulators of windows; those of HOP merge their newest slice first, as in Flink."""
+        if self._slicing.kind is WindowKind.HOP:
+            numbers, members = np.ascontiguousarray(numbers[::-1]), np.ascontiguousarray(members[::-1])
+        return self._program.merged_rows(numbers, count, members)
 
     def _collapse(self, members: Int32s, windows: Int64s, rows: npt.NDArray[np.int64]) -> None:
         """CUMULATE: what is merged up to a window stands for its slices from now on, so that no slice is read twice."""

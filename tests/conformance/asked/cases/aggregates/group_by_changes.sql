@@ -1,0 +1,18 @@
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xd52 DECIMAL(5,2), nd52 DECIMAL(5,2) NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(xd52), AVG(xd52), SUM(DISTINCT xd52), AVG(DISTINCT xd52), VAR_POP(xd52), VAR_SAMP(xd52), STDDEV_POP(xd52), STDDEV_SAMP(xd52), SUM(xd52) FILTER (WHERE id > 4), AVG(xd52) FILTER (WHERE id > 100), VAR_POP(xd52) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xd52) AS xd52, LAST_VALUE(nd52) AS nd52 FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xd3810 DECIMAL(38,10), nd3810 DECIMAL(38,10) NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(xd3810), AVG(xd3810), SUM(DISTINCT xd3810), AVG(DISTINCT xd3810), VAR_POP(xd3810), VAR_SAMP(xd3810), STDDEV_POP(xd3810), STDDEV_SAMP(xd3810), SUM(xd3810) FILTER (WHERE id > 4), AVG(xd3810) FILTER (WHERE id > 100), VAR_POP(xd3810) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xd3810) AS xd3810, LAST_VALUE(nd3810) AS nd3810 FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xi INT, ni INT NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(xi), AVG(xi), SUM(DISTINCT xi), AVG(DISTINCT xi), VAR_POP(xi), VAR_SAMP(xi), STDDEV_POP(xi), STDDEV_SAMP(xi), SUM(xi) FILTER (WHERE id > 4), AVG(xi) FILTER (WHERE id > 100), VAR_POP(xi) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xi) AS xi, LAST_VALUE(ni) AS ni FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xd DOUBLE, nd DOUBLE NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(xd), AVG(xd), SUM(DISTINCT xd), AVG(DISTINCT xd), VAR_POP(xd), VAR_SAMP(xd), STDDEV_POP(xd), STDDEV_SAMP(xd), SUM(xd) FILTER (WHERE id > 4), AVG(xd) FILTER (WHERE id > 100), VAR_POP(xd) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xd) AS xd, LAST_VALUE(nd) AS nd FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xd DOUBLE, nd DOUBLE NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(nd), AVG(nd), SUM(DISTINCT nd), AVG(DISTINCT nd), VAR_POP(nd), STDDEV_POP(nd), SUM(nd) FILTER (WHERE id > 4), AVG(nd) FILTER (WHERE id > 100), VAR_POP(nd) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xd) AS xd, LAST_VALUE(nd) AS nd FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
+CREATE TABLE t (k STRING, id INT, ts TIMESTAMP(3), xi INT, ni INT NOT NULL, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = '${DATA}/aggregates.json', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL');
+SELECT k, SUM(ni), AVG(ni), SUM(DISTINCT ni), AVG(DISTINCT ni), VAR_POP(ni), STDDEV_POP(ni), SUM(ni) FILTER (WHERE id > 4), AVG(ni) FILTER (WHERE id > 100), VAR_POP(ni) FILTER (WHERE id < 4) FROM (SELECT k, LAST_VALUE(id) AS id, LAST_VALUE(xi) AS xi, LAST_VALUE(ni) AS ni FROM t GROUP BY k, MOD(id, 6)) GROUP BY k;
+DROP TABLE t;
