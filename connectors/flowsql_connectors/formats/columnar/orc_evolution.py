@@ -22,10 +22,13 @@ from flowsql_core.types.logical import (
     BooleanType,
     CharacterType,
     CharType,
+    DateType,
     DecimalType,
     DoubleType,
     IntegerType,
     LogicalType,
+    TimestampLtzType,
+    TimestampType,
     VarCharType,
 )
 
@@ -49,6 +52,11 @@ def evolved(array: Any, type_: LogicalType) -> Any:
         return _truth(array)
     if isinstance(type_, IntegerType) and pa.types.is_temporal(stored):
         raise pa.ArrowNotImplementedError("a date is no number")
+    if isinstance(type_, TimestampType | TimestampLtzType | DateType) and not (
+        pa.types.is_temporal(stored) or pa.types.is_string(stored)
+    ):
+        # A number says no unit: Spark keeps microseconds as BIGINT where a program says TIMESTAMP_NTZ.
+        raise pa.ArrowNotImplementedError("a number is no time: declare a number, and make a time of it in SQL")
     return cast_cutting_times(array, to_arrow(type_))
 
 
