@@ -84,9 +84,7 @@ def test_iceberg(tmp_path: Path) -> None:
 def test_numbers_in_orc_are_no_times(tmp_path: Path, type_: str) -> None:
     orc.write_table(pa.table({"t": [1_700_000_000_000_000]}), tmp_path / "a.orc")
     files = {"connector": "filesystem", "path": str(tmp_path), "format": "orc"}
-    with pytest.raises(
-        ExecutionError, match=r"Column 't' of file .* is int64, .*a number is no time"
-    ):
+    with pytest.raises(ExecutionError, match=r"Column 't' of file .* is int64, .*a number is no time"):
         scan(table_of(f"t {type_}", files))
 
 
