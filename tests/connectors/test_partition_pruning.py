@@ -79,6 +79,16 @@ def test_a_folder_that_cannot_be_judged_is_read(tmp_path: Path) -> None:
         asked(environment(tmp_path), "k = 2")
 
 
+def test_a_null_of_spark_needs_its_name(tmp_path: Path) -> None:
+    write_rows(tmp_path)
+    folder = tmp_path / "dt=2020-01-05" / "k=__HIVE_DEFAULT_PARTITION__" / "f=x"
+    folder.mkdir(parents=True)
+    (folder / "part").write_text("9\n")
+    with pytest.raises(FlowSqlError, match="is no INT") as caught:
+        asked(environment(tmp_path), "k = 2")
+    assert "'partition.default-name' = '__HIVE_DEFAULT_PARTITION__'" in (caught.value.hint or "")
+
+
 def test_what_is_left_out_may_be_unreadable(tmp_path: Path) -> None:
     write_rows(tmp_path)
     (tmp_path / FOLDERS[0] / "part").write_text("no number\n")

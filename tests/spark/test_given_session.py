@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -78,6 +80,67 @@ def test_what_spark_lacks_runs_in_its_tasks(session: TableEnvironment, spark: An
     assert names.join(names, ["id", "u"]).count() == 1000
 
 
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT id AS x, k AS y FROM renamed", {"x": [1], "y": [2]}),
+        ("SELECT id AS k, k AS id FROM renamed", {"k": [1], "id": [2]}),
+        ("SELECT k AS a, id AS b FROM renamed", {"a": [2], "b": [1]}),
+    ],
+)
+def test_renamed_columns(session: TableEnvironment, spark: Any, query: str, columns: dict[str, list[int]]) -> None:
+    session.create_temporary_view("renamed", session.from_spark(spark.sql("SELECT 1 AS id, 2 AS k")))
+    assert session.sql_query(query).to_spark().toArrow().to_pydict() == columns
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_texts_with_a_collation_are_compared_by_their_bytes(session: TableEnvironment, spark: Any, engine: str) -> None:
+    session.get_config().set("execution.batch.engine", engine)
+    frame = spark.sql(
+        "SELECT s COLLATE UNICODE_CI AS s, array(s COLLATE UTF8_LCASE) AS list, "
+        "named_struct('f', s COLLATE UTF8_LCASE) AS st FROM VALUES ('a'), ('A') AS t(s)"
+    )
+    session.create_temporary_view("collated", session.from_spark(frame))
+
+    def rows(sql: str) -> list[Any]:
+        return sorted(tuple(row.values()) for row in session.sql_query(sql).to_arrow().to_pylist())
+
+    assert rows("SELECT s, COUNT(*) FROM collated GROUP BY s") == [("A", 1), ("a", 1)]
+    assert rows("SELECT COUNT(DISTINCT s), COUNT(DISTINCT st.f) FROM collated") == [(2, 2)]
+    assert rows("SELECT s FROM collated WHERE s = 'A' AND list[1] = 'A' AND st.f = 'A' AND s LIKE 'A%'") == [("A",)]
+    assert rows("SELECT a.s FROM collated a JOIN collated b ON a.s = b.s") == [("A",), ("a",)]
+
+
+@pytest.fixture
+def with_times(spark: Any) -> Iterator[None]:
+    keys = ("spark.sql.timeType.enabled", "spark.sql.timestampNanosTypes.enabled")
+    for key in keys:
+        spark.conf.set(key, "true")
+    yield
+    for key in keys:
+        spark.conf.unset(key)
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+@pytest.mark.usefixtures("with_times")
+def test_times_and_variants(session: TableEnvironment, spark: Any, engine: str) -> None:
+    session.get_config().set("execution.batch.engine", engine)
+    frame = spark.sql(
+        """SELECT * FROM VALUES (TIME'10:00:01.123', parse_json('{"b": [1.50, "x"], "a": null}')), (NULL, NULL)
+        AS t(t, v)"""
+    )
+    table = session.from_spark(frame)
+    assert [str(type_) for type_ in table.get_schema().get_field_data_types()] == ["TIME(3)", "VARIANT"]
+    session.create_temporary_view("timed", table)
+    shown = session.sql_query("SELECT MAX(t) AS t, COUNT(v) AS n FROM timed WHERE t > TIME '09:00:00'").to_arrow()
+    assert shown.to_pylist() == [{"t": datetime.time(10, 0, 1, 123_000), "n": 1}]
+    shown = session.sql_query("SELECT JSON_STRING(v['b'][1]) AS v FROM timed WHERE v IS NOT NULL").to_arrow()
+    assert shown.to_pylist() == [{"v": "1.5"}]
+    session.create_temporary_view("micros", session.from_spark(spark.sql("SELECT TIME'10:00:01.123456' AS `it's`")))
+    with pytest.raises(FlowSqlError, match=r"the column 'it's' has more digits than milliseconds, which TIME keeps"):
+        session.sql_query("SELECT COUNT(DISTINCT `it's`) FROM micros").to_arrow()
+
+
 def test_rows_of_the_program_go_to_spark(session: TableEnvironment) -> None:
     frame = session.from_arrow(pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})).to_spark()
     assert frame.toArrow().to_pydict() == {"a": [1, 2, 3], "b": ["x", None, "z"]}
@@ -121,6 +184,8 @@ def test_answers_that_are_no_frames(session: TableEnvironment, sql: str, message
 def test_what_is_no_table(session: TableEnvironment, spark: Any) -> None:
     with pytest.raises(FlowSqlError, match=r"no type for the column 'i' \(interval day\)"):
         session.from_spark(spark.sql("SELECT INTERVAL '1' DAY AS i"))
+    with pytest.raises(FlowSqlError, match="VARIANT inside of the column 'v' has no type in SQL"):
+        session.from_spark(spark.sql("SELECT array(parse_json('1')) AS v"))
     with pytest.raises(FlowSqlError, match="two columns 'a'"):
         session.from_spark(spark.sql("SELECT 1 AS a, 2 AS a"))
     with pytest.raises(FlowSqlError, match="this one reads a stream"):
@@ -132,3 +197,13 @@ def test_what_is_no_table(session: TableEnvironment, spark: Any) -> None:
     streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode(), spark=spark)
     with pytest.raises(FlowSqlError, match="needs batch mode"):
         streaming.from_elements([(1,)], ["a"]).to_spark()
+
+
+@pytest.mark.usefixtures("with_times")
+def test_nanoseconds_are_refused_in_a_sentence(session: TableEnvironment, spark: Any) -> None:
+    try:
+        frame = spark.sql("SELECT CAST('2020-01-01 00:00:00.123456789' AS TIMESTAMP_NTZ(9)) AS t")
+    except Exception as error:
+        pytest.skip(f"this release of Spark has no timestamps of nine digits: {error}")
+    with pytest.raises(FlowSqlError, match=r"pyspark has no type for a column \(timestamp_ntz\(9\)\)"):
+        session.from_spark(frame)

@@ -211,7 +211,8 @@ def test_window_functions_that_spark_lacks_run_where_all_rows_of_a_key_meet(quer
         ("SELECT STDDEV_POP(f) AS x FROM v GROUP BY CUBE (i)", "the aggregate STDDEV_POP", 8),
         ("SELECT i FROM v a WHERE (SELECT MAX(UPPER(a.s || b.s)) FROM v b) = 'A'", "UPPER over these types", 37),
         ("SELECT a.i FROM v a LEFT JOIN v b ON POSITION(a.s IN b.s) > 0", "POSITION over these types", 38),
-        ("SELECT i FROM v WHERE i > ANY (SELECT i FROM v)", "ANY or ALL (subquery)", 23),
+        ("SELECT f FROM v WHERE f <> ANY (SELECT f FROM v)", "ANY or ALL (subquery)", 23),
+        ("SELECT i, (SELECT COUNT(*) FROM v b WHERE b.f = a.f) FROM v a", "a scalar subquery", 11),
     ],
 )
 def test_the_rest_is_refused_with_its_place(query: str, construct: str, column: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -221,6 +221,10 @@ class FileSource(LookupTableSource):
         return tuple(made)
 
 
+#: The folder of a NULL that Spark or Hive wrote.
+_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
 def _repeated(one: Any, times: int) -> Any:
     return pa.repeat(one[0], times)
 
@@ -228,8 +232,11 @@ def _repeated(one: Any, times: int) -> Any:
 def _partition_value(text: str | None, name: str, type_: LogicalType, file: FoundFile) -> Any:
     values, bad, reason = partition_values([text], type_)
     if bad is not None:
+        of_spark = f"this is NULL as Spark and Hive write it: set 'partition.default-name' = '{text}'"
         raise ExecutionError(
-            "bad-partition-value", f"Partition value '{text}' of column '{name}' is no {type_}: {reason} ({file.path})"
+            "bad-partition-value",
+            f"Partition value '{text}' of column '{name}' is no {type_}: {reason} ({file.path})",
+            hint=of_spark if text == _HIVE_NULL else None,
         )
     return values
 

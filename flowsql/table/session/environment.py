@@ -250,8 +250,17 @@ class TableEnvironment(CatalogObjects):
         Raises:
             BindError: no DataFrame, an unbounded one, or a column of a type that SQL has not.
         """
-        path = self._executor.register_frame(frame, f"*anonymous_spark-frame${self._next_anonymous()}*")
-        return self._table_at(path, f"from_spark({', '.join(frame.columns)})")
+        name = f"*anonymous_spark-frame${self._next_anonymous()}*"
+        path, columns, variants = self._executor.register_frame(frame, name)
+        table = self._table_at(path, f"from_spark({', '.join(columns)})")
+        if not variants:
+            return table
+        from flowsql.table.expressions import call, col
+
+        def value(column: str) -> Any:
+            return call("PARSE_JSON", col(column)).alias(column) if column in variants else col(column)
+
+        return table.select(*map(value, columns))
 
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """Give a table a name for SQL; the name may have up to three dotted parts.

@@ -160,20 +160,25 @@ class StatementExecutor:
 
         self.spark = beside(session)
 
-    def register_frame(self, frame: Any, name: str) -> tuple[str, str, str]:
-        """A DataFrame of Spark as a table without a name; the path under which trees find it."""
+    def register_frame(self, frame: Any, name: str) -> tuple[tuple[str, str, str], list[str], tuple[str, ...]]:
+        """Let a DataFrame of Spark be a table without a name.
+
+        Returns:
+            The path under which trees find it, its columns, and those of them that are JSON texts of VARIANTs.
+        """
         from flowsql_runtime.spark import frames
         from flowsql_runtime.spark.sessions.current import is_own
 
         registry.provide(frames.IDENTIFIER, _FRAMES)
-        view, schema = frames.register_frame(frame)
+        view, schema, variants = frames.register_frame(frame)
         if not self._frames:
             # At the end of the program Spark is gone, or no longer spoken to.
             weakref.finalize(self, frames.forget_frames, self._frames).atexit = False
         self._frames.append(view)
         if self.spark is None and not is_own(frame.sparkSession):
             self.use_spark(frame.sparkSession)
-        return self._register(name, schema, (("connector", frames.IDENTIFIER), (frames.VIEW.key, view)))
+        path = self._register(name, schema, (("connector", frames.IDENTIFIER), (frames.VIEW.key, view)))
+        return path, [column.name for column in schema], variants
 
     def _register(self, name: str, schema: Schema, options: tuple[tuple[str, str], ...]) -> tuple[str, str, str]:
         """A table that the program made, which has no path of its own."""

@@ -11,7 +11,7 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, OverCall
 from flowsql_planner.spark import sql
-from flowsql_planner.spark.expression import literal
+from flowsql_planner.spark.literals import literal
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import is_opaque, spark_type
 

@@ -432,8 +432,6 @@ class SparkCompiler:
         if any(call.function.endswith("_SAMP") and not call.args[0].type.nullable for call in rel.calls):
             # Of one row it is a NULL that may not be one: -1 in Flink.
             raise refusal
-        if not rel.grouping and any(not call.type.nullable and call.function != "COUNT" for call in rel.calls):
-            raise refusal
         found = self._by_key(rel, rel.grouping, placed=placed)
         if rel.grouping:
             return found

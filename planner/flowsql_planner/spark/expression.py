@@ -6,18 +6,18 @@ out (division, NaN, rounding), and a function that is not in the list of proven 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, conjuncts
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import common_type
-from flowsql_planner.logical.expression_text import literal_text
-from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
+from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR, SOME_QUERY
 from flowsql_planner.spark import sql
+from flowsql_planner.spark.comparison import compared, compared_by_parts, fit_together, may_be_nan, no_form
+from flowsql_planner.spark.literals import INT_LIMIT, literal
+from flowsql_planner.spark.quantified import MEMBER, SubqueryPrinter, some_query
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import Digits, digits_of, is_opaque, same_on_spark, spark_decimal, spark_type
 
@@ -25,14 +25,6 @@ _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _NULL_SAFE: Final = {"IS NOT DISTINCT FROM": False, "IS DISTINCT FROM": True}
 #: Parts of a day whose number Spark finds as Flink does, by the function that finds it.
 _DATE_PARTS: Final = {"YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "DAY": "DAY", "DOY": "DAYOFYEAR"}
-#: Literals of these years have a four-digit form in both systems.
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_INT_LIMIT: Final = 2**31
-#: What a query is called whose rows are compared one by one.
-_MEMBER: Final = "member"
-
-#: The subquery of a call over its arguments, as text in brackets.
-SubqueryPrinter = Callable[[Any, Sequence[SqlNode]], SqlNode]
 
 
 @record
@@ -80,7 +72,10 @@ class SparkExpressions:
     def _call(self, call: Call) -> SqlNode:
         name, args = call.function, call.args
         if name == OUTER:
-            return self.outer[call.option("slot")].copy()
+            slot = call.option("slot")
+            if slot >= len(self.outer):
+                raise no_form(call)
+            return self.outer[slot].copy()
         opaque = next((arg.type for arg in args if is_opaque(arg.type)), None)
         if opaque is not None and name not in ("IS NULL", "IS NOT NULL"):
             raise NotSupportedYetError(f"{name} of {opaque.as_nullable()} on Spark", call.span)
@@ -121,7 +116,12 @@ class SparkExpressions:
             case "$IN" if call.function == IN_QUERY:
                 # Spark answers FALSE where NULL is due, unless all that counts is whether it is TRUE.
                 return self._in_value(call) if call.type.nullable else self._in_query(call)
+            case "$SOME" if call.function == SOME_QUERY:
+                return some_query(call, self.make, self.subquery)
             case "$SCALAR" if call.function == SCALAR:
+                if any(isinstance(arg.type, t.ApproximateType) for arg in call.args):
+                    # Flink groups by what the query is correlated by, which tells -0.0 from 0.0, and joins by values.
+                    raise no_form(call)
                 return e.Subquery(this=self.subquery(plan, [self.make(arg) for arg in call.args]))
         raise no_form(call)
 
@@ -143,7 +143,7 @@ class SparkExpressions:
 
         def some(conditions: list[SqlNode]) -> SqlNode:
             query = self.subquery(call.option("plan"), [self.make(arg) for arg in captured])
-            found = sql.select([sql.number(1)], sql.derived(query, _MEMBER))
+            found = sql.select([sql.number(1)], sql.derived(query, MEMBER))
             for condition in conditions:
                 found = found.where(condition, copy=False)
             return e.Exists(this=found)
@@ -151,9 +151,9 @@ class SparkExpressions:
         equal: list[SqlNode] = []
         possible: list[SqlNode] = []
         for place, arg in enumerate(operands):
-            member, operand = sql.column(_MEMBER, f"c{place}"), self.make(arg)
+            member, operand = sql.column(MEMBER, f"c{place}"), self.make(arg)
             strange = isinstance(arg.type, t.ApproximateType)
-            equal.append(_compared("=", member, operand, strange, strange))
+            equal.append(compared("=", member, operand, strange, strange))
             unknown = sql.binary("OR", sql.is_null(member.copy()), sql.is_null(operand.copy()))
             if len(operands) > 1:
                 unknown = sql.binary("OR", equal[-1].copy(), unknown)
@@ -200,14 +200,10 @@ class SparkExpressions:
             return self.make(left), self.make(right)
         first, second = digits_of(a), digits_of(b)
         if first is not None and second is not None:
-            scale, whole = max(first.scale, second.scale), max(first.whole, second.whole)
-            if scale + whole <= t.MAX_PRECISION:
+            if fit_together(first, second):
+                scale, whole = max(first.scale, second.scale), max(first.whole, second.whole)
                 type_ = f"DECIMAL({scale + whole}, {scale})"
                 return sql.cast(self.make(left), type_), sql.cast(self.make(right), type_)
-            # More digits than a DECIMAL has: the last ones of the fraction do not count on Spark.
-            common = common_type([a, b])
-            if common is not None:
-                return self.make(implicit_cast(left, common)), self.make(implicit_cast(right, common))
         elif isinstance(a, t.NumericType) and isinstance(b, t.NumericType):
             return sql.cast(self.make(left), "DOUBLE"), sql.cast(self.make(right), "DOUBLE")
         raise NotSupportedYetError(
@@ -215,8 +211,17 @@ class SparkExpressions:
         )
 
     def _comparison(self, operator: str, left: Expr, right: Expr) -> SqlNode:
+        if (long := self._long_digits(operator, left, right)) is not None:
+            return long
         a, b = self._operands(left, right)
-        return _compared(operator, a, b, _may_be_nan(left), _may_be_nan(right))
+        return compared(operator, a, b, may_be_nan(left), may_be_nan(right))
+
+    def _long_digits(self, operator: str, left: Expr, right: Expr) -> SqlNode | None:
+        """Exact numbers that no DECIMAL of 38 digits holds both of, compared; None for others."""
+        first, second = digits_of(left.type), digits_of(right.type)
+        if first is None or second is None or fit_together(first, second):
+            return None
+        return compared_by_parts(operator, self.make(left), first, self.make(right), second)
 
     def _total_order(self, call: Call) -> SqlNode:
         """FLOAT or DOUBLE beside DECIMAL: NaN is greater than all, as in Spark; only zeros have another order there."""
@@ -233,17 +238,19 @@ class SparkExpressions:
 
     def _null_safe(self, left: Expr, right: Expr) -> SqlNode:
         a, b = self._operands(left, right)
-        if not _may_be_nan(left) and not _may_be_nan(right):
+        if not may_be_nan(left) and not may_be_nan(right):
             return sql.binary("<=>", a, b)
         nothing = sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))
         both = sql.binary("AND", sql.is_null(a.copy()), sql.is_null(b.copy()))
-        return sql.case([nothing], [both], _compared("=", a, b, _may_be_nan(left), _may_be_nan(right)))
+        return sql.case([nothing], [both], compared("=", a, b, may_be_nan(left), may_be_nan(right)))
 
     def _equality(self, left: Expr, right: Expr) -> SqlNode:
         """An equality of which only TRUE counts: one that Spark can join by."""
+        if (long := self._long_digits("=", left, right)) is not None:
+            return long
         a, b = self._operands(left, right)
         made = sql.binary("=", a, b)
-        if not _may_be_nan(left) or not _may_be_nan(right):
+        if not may_be_nan(left) or not may_be_nan(right):
             return made
         return sql.binary("AND", made, sql.negation(sql.function("ISNAN", a.copy())))
 
@@ -391,32 +398,10 @@ class SparkExpressions:
 _LONGEST_INTEGER: Final = 20
 
 
-def no_form(call: Call) -> NotSupportedYetError:
-    """The refusal of a function that Spark cannot answer exactly."""
-    what = QUERY_CALLS.get(call.function, f"{call.function} over these types")
-    return NotSupportedYetError(f"{what} on Spark", call.span)
-
-
 def _operands(call: Call) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """The operands of IN, and what its query reads of the row."""
     width = len(call.option("plan").schema)
     return call.args[:width], call.args[width:]
-
-
-def _may_be_nan(expr: Expr) -> bool:
-    return isinstance(expr.type, t.ApproximateType) and not isinstance(expr, Literal)
-
-
-def _compared(operator: str, a: SqlNode, b: SqlNode, a_nan: bool, b_nan: bool) -> SqlNode:
-    """In Java NaN is equal to nothing and neither less nor greater; Spark sorts it behind everything."""
-    plain = sql.binary(operator, a, b)
-    tests = [sql.function("ISNAN", node.copy()) for node, strange in ((a, a_nan), (b, b_nan)) if strange]
-    if not tests:
-        return plain
-    test = tests[0] if len(tests) == 1 else sql.binary("OR", tests[0], tests[1])
-    unequal = sql.boolean(operator == "<>")
-    known = sql.case([sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))], [sql.null("BOOLEAN")], unequal)
-    return sql.case([test], [known], plain)
 
 
 def _divides_by_zero(left: SqlNode, right: SqlNode) -> SqlNode:
@@ -429,56 +414,6 @@ def _wider(a: t.LogicalType, b: t.LogicalType) -> str:
     assert isinstance(a, t.IntegerType)
     assert isinstance(b, t.IntegerType)
     return spark_type(a if a.bits >= b.bits else b)
-
-
-# Literals
-
-
-def literal(node: Literal) -> SqlNode:
-    """A constant with its type.
-
-    Raises:
-        NotSupportedYetError: a value that Spark cannot write.
-    """
-    value, type_ = node.value, t.without_attribute(node.type)
-    text = spark_type(type_, node.span)
-    if value is None:
-        return sql.null(text)
-    match type_:
-        case t.BooleanType():
-            return sql.boolean(bool(value))
-        case t.CharacterType():
-            return sql.string(value)
-        case t.BinaryStringType():
-            return sql.binary_value(value)
-        case t.IntegerType() | t.TimeType() | t.DayTimeIntervalType() | t.YearMonthIntervalType():
-            return _whole(int(value), text)
-        case t.DecimalType() | t.ApproximateType():
-            return sql.cast(sql.exp().Literal.string(_digits(value, type_)), text)
-        case t.DateType() if _FIRST_DAY <= value <= _LAST_DAY:
-            return sql.cast(sql.string(literal_text(value, type_)), text)
-        case t.TimestampType(precision=digits) | t.TimestampLtzType(precision=digits) if digits > 6:
-            return _whole(value, text)
-        case t.TimestampType() if _FIRST_DAY <= value // 86_400_000_000_000 <= _LAST_DAY:
-            return sql.cast(sql.string(literal_text(value, type_)), text)
-        case t.TimestampLtzType():
-            return sql.function("TIMESTAMP_MICROS", _whole(value // 1000, "BIGINT"))
-    raise NotSupportedYetError(f"the constant {literal_text(value, type_)} on Spark", node.span)
-
-
-def _digits(value: Any, type_: t.LogicalType) -> str:
-    return (
-        f"{value:f}"
-        if isinstance(type_, t.DecimalType)
-        else repr(value).replace("inf", "Infinity").replace("nan", "NaN")
-    )
-
-
-def _whole(value: int, type_text: str) -> SqlNode:
-    if -_INT_LIMIT < value < _INT_LIMIT:
-        made = sql.number(value)
-        return made if type_text == "INT" else sql.cast(made, type_text)
-    return sql.cast(sql.exp().Literal.string(str(value)), type_text)
 
 
 # Functions with a form of one line
@@ -529,7 +464,7 @@ def _substring(e: SparkExpressions, call: Call) -> SqlNode | None:
     if not isinstance(text.type, t.CharacterType) or not counted:
         return None
     start, length = places[0].value, places[1].value if len(places) > 1 else 0  # type: ignore[union-attr]
-    if not 1 <= start < _INT_LIMIT or not 0 <= length < _INT_LIMIT:
+    if not 1 <= start < INT_LIMIT or not 0 <= length < INT_LIMIT:
         return None
     return sql.function("SUBSTRING", e.make(text), *(e.make(place) for place in places))
 

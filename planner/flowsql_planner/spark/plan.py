@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from flowsql_core.config import RUNTIME_MODE, Configuration
@@ -64,7 +65,12 @@ class SparkPlanner:
             PlanError: as for :meth:`plan`.
         """
         sink = Sink(query.rel, None, _COLLECT_NAME, span=query.span)
-        return self._planned((sink,), "frame", {}, SparkCompiler.compile_frame)
+        job = self._planned((sink,), "frame", {}, SparkCompiler.compile_frame)
+        (answer,) = job.queries
+        # A projection that only renames columns is left out of the plan.
+        named = zip(answer.columns, query.schema, strict=True)
+        columns = tuple(replace(column, name=asked.name) for column, asked in named)
+        return replace(job, queries=(replace(answer, columns=columns),))
 
     def plan_inserts(self, inserts: Sequence[op.Insert]) -> SparkJob:
         """One job for all inserts.

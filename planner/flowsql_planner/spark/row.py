@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flowsql_core.types.logical import Schema
 from flowsql_planner.spark import sql
-from flowsql_planner.spark.expression import SparkExpressions, SubqueryPrinter
+from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.quantified import SubqueryPrinter
 from flowsql_planner.spark.sql import SqlNode
 
 

@@ -64,6 +64,12 @@ def spark_failed(error: Exception) -> ExecutionError:
     return ExecutionError("spark-failed", f"Spark failed: {_shown(*condition_of(error))}")
 
 
+def failed_by_itself(error: Exception) -> ExecutionError:
+    """The error of a DataFrame whose rows were asked for outside of any job."""
+    condition, message = condition_of(error)
+    return ExecutionError("failed", message) if condition == "USER_RAISED_EXCEPTION" else spark_failed(error)
+
+
 def text_of(error: BaseException) -> str:
     """What Java said; its gateway puts a sentence of its own in front."""
     java: Any = getattr(error, "java_exception", None)

@@ -19,6 +19,7 @@ from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.spark import ParquetFiles
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import CharacterType, DateType, IntegerType, LogicalType, Schema, without_attribute
+from flowsql_runtime.spark.frame_columns import quoted
 from flowsql_runtime.spark.sessions.host import SparkHost
 
 #: Spark takes these for patterns, and ``=`` for a partition.
@@ -88,7 +89,7 @@ def _frame(host: SparkHost, found: Sequence[FoundFile], files: ParquetFiles, ddl
     whole = reader.parquet(*(file.path for file in found))
 
     def column(name: str) -> Any:
-        own = whole[_quoted(name)]
+        own = whole[quoted(name)]
         if name not in keys:
             return own
         if any(file.partition[keys.index(name)] is None for file in found):
@@ -97,11 +98,6 @@ def _frame(host: SparkHost, found: Sequence[FoundFile], files: ParquetFiles, ddl
         return own.cast(types[name])
 
     return whole.select(*(column(name).alias(f"c{index}") for index, name in enumerate(files.names)))
-
-
-def _quoted(name: str) -> str:
-    """A column's name as Spark's functions take it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _is_plain(file: FoundFile, root: str) -> bool:

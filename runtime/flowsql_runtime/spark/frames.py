@@ -19,6 +19,8 @@ from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.graph.spark import SparkView
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.types import logical as t
+from flowsql_runtime.spark.errors import failed_by_itself
+from flowsql_runtime.spark.frame_columns import plain_frame
 from flowsql_runtime.spark.rows import answer_batches
 from flowsql_runtime.spark.sessions.host import SparkHost
 
@@ -28,21 +30,6 @@ VIEW = ConnectorOption("view", str, "", "Name of the global temporary view.")
 _OPTIONS = OptionSet(required=(VIEW,))
 #: Frames of the program by their view.
 _frames: dict[str, _Frame] = {}
-
-_TYPES: Final[dict[str, t.LogicalType]] = {
-    "boolean": t.BOOLEAN,
-    "byte": t.TINYINT,
-    "short": t.SMALLINT,
-    "integer": t.INT,
-    "long": t.BIGINT,
-    "float": t.FLOAT,
-    "double": t.DOUBLE,
-    "string": t.STRING,
-    "binary": t.BYTES,
-    "date": t.DATE,
-    "timestamp": t.TimestampLtzType(precision=6),
-    "timestamp_ntz": t.TimestampType(precision=6),
-}
 
 
 class _Frame:
@@ -58,12 +45,16 @@ class _Frame:
         """All rows, in memory."""
         with self._lock:
             if self._rows is None:
-                self._rows = InlineRows(list(answer_batches(self.frame.toArrow(), self.columns)))
+                try:
+                    table = self.frame.toArrow()
+                except Exception as error:
+                    raise failed_by_itself(error) from error
+                self._rows = InlineRows(list(answer_batches(table, self.columns)))
             return self._rows
 
 
-def register_frame(frame: Any) -> tuple[str, t.Schema]:
-    """The view of a frame, and its columns.
+def register_frame(frame: Any) -> tuple[str, t.Schema, tuple[str, ...]]:
+    """Return the view of a frame, its columns, and the names of those that hold VARIANTs as JSON texts.
 
     Raises:
         BindError: it is no DataFrame, or an unbounded one, or has a column that no type of SQL holds.
@@ -77,20 +68,11 @@ def register_frame(frame: Any) -> tuple[str, t.Schema]:
             "from_spark() takes a bounded DataFrame; this one reads a stream.",
             hint="a stream is read by a table of FlowSQL: CREATE TABLE ... WITH (...)",
         )
-    fields = frame.schema.fields
-    names = [field.name for field in fields]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise BindError(
-            "column-twice",
-            f"from_spark(): the DataFrame has two columns '{twice}'.",
-            hint="give them names of their own: frame.toDF(...)",
-        )
-    columns = tuple(t.Column(field.name, _type_of(field.dataType, field.name, field.nullable)) for field in fields)
+    plain = plain_frame(frame)
     view = f"flowsql_frame_{secrets.token_hex(8)}"
-    frame.createOrReplaceGlobalTempView(view)
-    _frames[view] = _Frame(frame, columns)
-    return view, columns
+    plain.frame.createOrReplaceGlobalTempView(view)
+    _frames[view] = _Frame(plain.frame, plain.columns)
+    return view, plain.columns, plain.variants
 
 
 def forget_frames(views: list[str]) -> None:
@@ -167,33 +149,6 @@ def _is_strange(type_: t.LogicalType) -> bool:
 
 def _drop(session: Any, view: str) -> None:
     session.catalog.dropGlobalTempView(view)
-
-
-def _type_of(type_: Any, column: str, nullable: bool = True) -> t.LogicalType:
-    """The type of SQL with the same values as one of Spark."""
-    name = str(type_.typeName())
-    made = _TYPES.get(name)
-    if made is None:
-        match name:
-            case "decimal":
-                made = t.DecimalType(precision=type_.precision, scale=type_.scale)
-            case "char" | "varchar":
-                made = t.STRING
-            case "array":
-                made = t.ArrayType(element=_type_of(type_.elementType, column, type_.containsNull))
-            case "map":
-                value = _type_of(type_.valueType, column, type_.valueContainsNull)
-                made = t.MapType(key=_type_of(type_.keyType, column, nullable=False), value=value)
-            case "struct":
-                fields = [t.Field(one.name, _type_of(one.dataType, column, one.nullable)) for one in type_.fields]
-                made = t.RowType(fields=tuple(fields))
-            case _:
-                raise BindError(
-                    "no-sql-type",
-                    f"from_spark(): there is no type for the column '{column}' ({type_.simpleString()}).",
-                    hint="cast it in Spark, or leave the column out",
-                )
-    return made.as_nullable(nullable)
 
 
 class FrameSource(TableSource):

@@ -88,7 +88,7 @@ def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:
         )
     if not fraction:
         return Literal(unscaled, _INT if unscaled in _INT_RANGE else _BIGINT, span)
-    precision = len(whole) + len(fraction)
+    precision = min(len(whole) + len(fraction), max(t.MAX_PRECISION, len(fraction)))
     exact = Decimal(unscaled).scaleb(-len(fraction))
     return Literal(exact, t.DecimalType(precision=precision, scale=len(fraction), nullable=False), span)
 
