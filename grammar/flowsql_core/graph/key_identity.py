@@ -15,8 +15,8 @@ class KeyIdentity(enum.Enum):
     DISTINCT and the hash join do.
 
     VALUE: keys are equal where SQL's ``=`` is true (``IS NOT DISTINCT FROM`` of NULL-safe keys). The zeros are one key,
-    NaN equals nothing, an ARRAY or MAP with a NULL inside equals nothing. In batch mode the nested-loop join and the
-    sort-merge join compare keys so.
+    NaN equals nothing, a MAP with a NULL inside equals nothing. In batch mode the nested-loop join and the sort-merge
+    join compare keys so, but for ARRAYs, whose NULL elements equal each other in every join.
 
     Equal values have equal hashes (``flowsql_compute.keys.key_hash64``), so that an exchange serves both.
 

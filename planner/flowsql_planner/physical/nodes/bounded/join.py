@@ -9,6 +9,7 @@ from flowsql_core.graph.bounded_specs import BoundedJoinSpec, SortMergeJoinSpec
 from flowsql_core.graph.key_identity import KeyIdentity, same_by_bits_and_value
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
+from flowsql_core.types.logical import ArrayType
 from flowsql_planner.physical.nodes.base import Connectors, JobContext
 from flowsql_planner.physical.nodes.bounded.base import BoundedNode
 from flowsql_planner.physical.nodes.joins.pairs import PairsOfRows
@@ -84,10 +85,13 @@ class BoundedJoin(BoundedNode, PairsOfRows):
         return BoundedJoinSpec(self.kind, *keys, condition, *schemas, self.build_left, identity)
 
     def key_identity(self) -> KeyIdentity:
-        """Return how the keys are compared; BITS where that makes no difference."""
+        """Return how the keys are compared; BITS where that makes no difference, and for arrays.
+
+        Flink's algorithms all compare arrays by their bytes, or by an order in which NULL elements are equal.
+        """
         if self.algorithm is JoinAlgorithm.HASH and self.hash_demanded:
             return KeyIdentity.BITS
         columns = [self.inputs[0].schema[key] for key in self.left_keys]
         columns += [self.inputs[1].schema[key] for key in self.right_keys]
-        same = all(same_by_bits_and_value(column.type) for column in columns)
+        same = all(same_by_bits_and_value(column.type) or isinstance(column.type, ArrayType) for column in columns)
         return KeyIdentity.BITS if same else KeyIdentity.VALUE
