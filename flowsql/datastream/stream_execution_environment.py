@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
 
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.common.execution_config import ExecutionConfig
@@ -24,6 +24,7 @@ from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.source_with_times import SourceStream, with_times
 from flowsql.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from flowsql.jobs.watch import watch
+from flowsql.util.python_packages import check_interpreter, install_requirements
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
 from flowsql_core.graph.spark import streams_on_spark
@@ -54,6 +55,9 @@ class StreamExecutionEnvironment(WithoutJava):
     [1, 4, 9]
     """
 
+    #: What :meth:`set_default_local_parallelism` set.
+    _default_parallelism: ClassVar[int | None] = None
+
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         keeps_frames(configuration)
@@ -68,6 +72,8 @@ class StreamExecutionEnvironment(WithoutJava):
     def get_execution_environment(configuration: UserConfiguration | None = None) -> StreamExecutionEnvironment:
         """An environment: ``config.yaml`` first, ``configuration`` on top."""
         environment = StreamExecutionEnvironment(file_configuration().with_layer())
+        if StreamExecutionEnvironment._default_parallelism is not None:
+            environment.set_parallelism(StreamExecutionEnvironment._default_parallelism)
         if configuration is not None:
             environment.configure(configuration)
         return environment
@@ -143,21 +149,28 @@ class StreamExecutionEnvironment(WithoutJava):
         if folder not in sys.path:
             sys.path.append(folder)
 
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> NoReturn:
-        """Refused: functions run in this process."""
-        raise _no_effect(
-            "set_python_requirements", "install the requirements into the environment that runs this program"
-        )
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Install packages for the functions of this process with pip, into a folder that joins ``sys.path`` in front.
+
+        Args:
+            requirements_file_path: a file of requirements, as pip reads it.
+            requirements_cache_dir: a folder of packages; with it nothing is downloaded.
+
+        Raises:
+            BindError: there is no such file or folder, or pip fails.
+        """
+        install_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> NoReturn:
         """Refused: functions run in this process."""
-        raise _no_effect("add_python_archive", "unpack the archive and use add_python_file")
+        raise _no_effect(
+            "add_python_archive",
+            "unpack the archive; TableEnvironment.add_python_archive works for functions of the Table API",
+        )
 
-    def set_python_executable(self, python_exec: str) -> NoReturn:
-        """Refused: functions run in this process."""
-        raise _no_effect("set_python_executable", "start this program with that interpreter")
+    def set_python_executable(self, python_exec: str) -> None:
+        """Refused unless it is the Python that runs this program: functions run in this process."""
+        check_interpreter(python_exec, "set_python_executable")
 
     def add_jars(self, *jars_path: str) -> NoReturn:
         """Refused: there is no Java."""
@@ -267,13 +280,17 @@ class StreamExecutionEnvironment(WithoutJava):
         """No: they never share a task."""
         return False
 
-    def get_default_local_parallelism(self) -> int:
-        """Subtasks of operators where nothing says otherwise: ``parallelism.default``."""
-        return file_configuration().get(PARALLELISM)
+    @staticmethod
+    def get_default_local_parallelism() -> int:
+        """The parallelism of new environments: what was set in this process, else ``parallelism.default``."""
+        return StreamExecutionEnvironment._default_parallelism or file_configuration().get(PARALLELISM)
 
-    def set_default_local_parallelism(self, parallelism: int) -> NoReturn:
-        """Refused: each environment has its own."""
-        raise _no_effect("set_default_local_parallelism", "use set_parallelism, or parallelism.default in config.yaml")
+    @staticmethod
+    def set_default_local_parallelism(parallelism: int) -> None:
+        """Set the parallelism of environments that are made after this, in this process."""
+        if parallelism < 1:
+            raise ValueError("The parallelism of an operator must be at least 1.")
+        StreamExecutionEnvironment._default_parallelism = parallelism
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """The records of an input format of a file: ``AvroInputFormat``."""

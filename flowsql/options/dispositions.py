@@ -191,7 +191,6 @@ RULES: Final[dict[str, Rule]] = {
     "pipeline.watermark-alignment.": NoEffect("sources know of each other at once"),
     # Python
     "python.": NoEffect(_BUNDLES),
-    "python.archives": NotYet("archives are not unpacked", "unpack it, and put its folder on PYTHONPATH"),
     "python.client.executable": NoEffect(_INTERPRETER),
     "python.executable": Never(
         _INTERPRETER, "start the program with that interpreter", harmless=(sys.executable, "python")
@@ -211,7 +210,6 @@ RULES: Final[dict[str, Rule]] = {
     "python.systemenv.enabled": NoEffect("functions see the program's environment variables"),
     # Tables
     "materialized-table.": NoEffect("materialized tables are not supported yet"),
-    "table.builtin-": Never("the first catalog and database are default_catalog and default_database", "use USE"),
     "table.catalog-modification.listeners": Never(_JAVA_CLASS, "leave it out"),
     "table.column-expansion-strategy": NotYet("SELECT * shows all columns", "name the columns"),
     "table.exec.async-table.": NoEffect(_NO_ASYNC_TABLE_FUNCTIONS),

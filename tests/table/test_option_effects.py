@@ -10,6 +10,7 @@ import random
 import re
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -320,6 +321,13 @@ def is_over_at_once(options: Options) -> bool:
     return is_over
 
 
+FILE_FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
+import os
+
+def told(x: int) -> str:
+    return open('data/note.txt').read() if os.path.exists('data/note.txt') else 'nothing'
+$$ LANGUAGE PYTHON"""
+
 FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
 import os
 from flowsql.table.udf import ScalarFunction, udf
@@ -391,6 +399,22 @@ def functions(definition: str) -> Callable[[Options], Any]:
             return [row[0] for row in rows]
 
     return observe
+
+
+def with_archive(options: Options) -> Any:
+    """What a function finds in an archive, where options name the folder in which its file appears."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "notes.zip"
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr("note.txt", "here")
+        given = {key: f"{path}#{value}" if key == "python.archives" else value for key, value in options.items()}
+        return functions(FILE_FUNCTION)(given)
+
+
+def current_place(options: Options) -> tuple[str, str]:
+    """Catalog and database that a session starts with."""
+    environment = TableEnvironment.of_configuration(Configuration(values=options))
+    return environment.get_current_catalog(), environment.get_current_database()
 
 
 def bundles(options: Options) -> int:
@@ -575,6 +599,7 @@ EFFECTS: dict[str, Effect] = {
     "pipeline.name": Effect("mine", job_of(GROUPED)),
     "pipeline.object-reuse": Effect("true", tasks_of(targets)),
     "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
+    "python.archives": Effect("data", with_archive),
     "python.execution-mode": Effect("process", functions(FUNCTION)),
     "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
     "python.fn-execution.bundle.size": Effect("1", bundles),
@@ -598,6 +623,8 @@ EFFECTS: dict[str, Effect] = {
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),
     "table.catalog-store.kind": Effect("file", catalog_store, {"table.catalog-store.file.path": "/nowhere"}),
     "table.display.max-column-width": Effect("5", command("SELECT CAST('a long text' AS STRING)")),
+    "table.builtin-catalog-name": Effect("mine", current_place),
+    "table.builtin-database-name": Effect("mine", current_place),
     "table.dml-sync": Effect("true", is_over_at_once),
     "table.dynamic-table-options.enabled": Effect(
         "false", job_of("SELECT id FROM clicks /*+ OPTIONS('number-of-rows' = '3') */")

@@ -372,9 +372,33 @@ class CatalogObjects:
             sys.path.insert(0, folder)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Not there yet: jobs run in this process, with the packages that it has."""
-        raise NotSupportedYetError("set_python_requirements", hint="install the packages where the program runs")
+        """Install packages for the functions of this process with pip, into a folder that joins ``sys.path`` in front.
+
+        Args:
+            requirements_file_path: a file of requirements, as pip reads it.
+            requirements_cache_dir: a folder of packages; with it nothing is downloaded.
+
+        Raises:
+            BindError: there is no such file or folder, or pip fails.
+        """
+        from flowsql.util.python_packages import install_requirements
+
+        install_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Not there yet: jobs run in this process."""
-        raise NotSupportedYetError("add_python_archive", hint="unpack the archive where the program runs")
+        """Let row-wise functions open files of an archive by relative paths; they then run in worker processes.
+
+        Args:
+            archive_path: a zip or tar file.
+            target_dir: the folder in which its files appear; the name of the archive, unless told.
+
+        Raises:
+            BindError: there is no such file, or it is no archive.
+        """
+        if not Path(archive_path).is_file():
+            raise BindError("python-file-not-found", f"There is no archive '{archive_path}'.")
+        path = str(Path(archive_path).resolve())
+        added = path if target_dir is None else f"{path}#{target_dir}"
+        config = self.get_config()
+        before = config.get("python.archives", "")
+        config.set("python.archives", f"{before},{added}" if before else added)

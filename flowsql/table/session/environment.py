@@ -16,10 +16,10 @@ from flowsql.table.syntax import build as syntax
 from flowsql.table.syntax.object_paths import pinned, split_path
 from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_config import TableConfig
-from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode, option, parse_bool
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode, option, parse_bool, parse_text
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source, Span
-from flowsql_planner.catalog.manager import CatalogManager
+from flowsql_planner.catalog.manager import DEFAULT_CATALOG, DEFAULT_DATABASE, CatalogManager
 
 if TYPE_CHECKING:
     from flowsql.table.environment_settings import EnvironmentSettings
@@ -49,6 +49,19 @@ DML_SYNC = option(
     "Whether a program that inserts goes on only when the job has ended; the command always waits.",
 )
 
+CATALOG_NAME = option(
+    "table.builtin-catalog-name",
+    parse_text,
+    DEFAULT_CATALOG,
+    "The catalog that a session starts with; read when the session is made.",
+)
+DATABASE_NAME = option(
+    "table.builtin-database-name",
+    parse_text,
+    DEFAULT_DATABASE,
+    "The database that a session starts with; read when the session is made.",
+)
+
 #: Numbers behind ``UnnamedTable$``, of all environments of a process, as in Flink.
 _UNNAMED = itertools.count()
 
@@ -65,7 +78,9 @@ class TableEnvironment(CatalogObjects):
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         keeps_frames(configuration)
-        self.catalogs = CatalogManager(_catalog_store(configuration))
+        self.catalogs = CatalogManager(
+            _catalog_store(configuration), configuration.get(CATALOG_NAME), configuration.get(DATABASE_NAME)
+        )
         self._executor = StatementExecutor(self.catalogs, configuration)
         self._inline: set[str] = set()
         self._anonymous = itertools.count(1)

@@ -44,18 +44,18 @@ class Resolved:
 class CatalogManager:
     """The catalogs of one session. Not thread-safe: a session executes one statement at a time."""
 
-    def __init__(self, store: CatalogStore | None = None) -> None:
-        self._catalogs: dict[str, Catalog] = {
-            DEFAULT_CATALOG: GenericInMemoryCatalog(DEFAULT_CATALOG, DEFAULT_DATABASE)
-        }
-        self._default_databases: dict[str, str] = {DEFAULT_CATALOG: DEFAULT_DATABASE}
+    def __init__(
+        self, store: CatalogStore | None = None, catalog: str = DEFAULT_CATALOG, database: str = DEFAULT_DATABASE
+    ) -> None:
+        self._catalogs: dict[str, Catalog] = {catalog: GenericInMemoryCatalog(catalog, database)}
+        self._default_databases: dict[str, str] = {catalog: database}
         self._given_store = store
         self._temporary: dict[ObjectPath, CatalogObject] = {}
         #: What to do with a word about files whose columns were inferred; the first time a session names them.
         self.on_inferred: Callable[[str, str], None] | None = None
         self._told: set[tuple[str, str]] = set()
-        self.current_catalog = DEFAULT_CATALOG
-        self.current_database = DEFAULT_DATABASE
+        self.current_catalog = catalog
+        self.current_database = database
 
     @cached_property
     def store(self) -> CatalogStore:

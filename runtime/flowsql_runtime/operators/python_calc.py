@@ -24,6 +24,7 @@ from flowsql_runtime.python.failure import UserFailure, UserFailureError
 from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
 from flowsql_runtime.python.functions import function_context, load_function
 from flowsql_runtime.python.options import (
+    ARCHIVES,
     ARROW_BATCH_SIZE,
     EXECUTION_MODE,
     ExecutionMode,
@@ -78,7 +79,8 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         functions = [user_copy(load_function(function, ctx.resources).function) for function in program.functions]
         parameters = job_parameters(dict(ctx.parameters))
         if self._in_process(ctx, program):
-            self._worker = WorkerProcess(_start(program, functions, parameters, ctx), self._wake)
+            archives = ARCHIVES.read(ctx.parameter(ARCHIVES.key, ""))
+            self._worker = WorkerProcess(_start(program, functions, parameters, ctx), self._wake, archives)
             return
         self._evaluator = make_evaluator(program, functions)
         context = function_context(ctx)
@@ -92,13 +94,20 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
 
     @staticmethod
     def _in_process(ctx: OperatorContext, program: PythonProgram) -> bool:
+        unpacked = bool(ctx.parameter(ARCHIVES.key, ""))
         match EXECUTION_MODE.read(ctx.parameter(EXECUTION_MODE.key, EXECUTION_MODE.default.value)):
             case ExecutionMode.THREAD:
+                if unpacked:
+                    raise ExecutionError(
+                        "python-archives-thread",
+                        f"'{ARCHIVES.key}' needs worker processes: files appear in the working directory of these.",
+                        hint=f"leave '{EXECUTION_MODE.key}' = 'thread' out",
+                    )
                 return False
             case ExecutionMode.PROCESS:
                 return True
             case ExecutionMode.AUTO:
-                return ctx.parallelism > 1 and program.kind is FunctionKind.GENERAL
+                return unpacked or (ctx.parallelism > 1 and program.kind is FunctionKind.GENERAL)
 
     # Rows
 

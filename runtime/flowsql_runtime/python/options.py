@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from flowsql_core.config import Configuration, option, parse_duration_ms, parse_enum, parse_text
 from flowsql_core.record import record
+from flowsql_runtime.python.archives import parse_archives
 
 
 class ExecutionMode(enum.Enum):
@@ -37,6 +38,13 @@ EXECUTION_MODE = option(
     ExecutionMode.AUTO,
     "Where Python functions run: thread, in the task's own thread (breakpoints stop); process, in a worker process of "
     "each subtask; auto, row-wise functions in a process from parallelism 2 on, all others in the thread.",
+)
+ARCHIVES = option(
+    "python.archives",
+    parse_archives,
+    (),
+    "Archives of files that Python functions open by relative paths, separated by ','; a.zip#data appears in the "
+    "folder data. Row-wise functions of SQL and the Table API then run in worker processes.",
 )
 ARROW_BATCH_SIZE = option(
     "python.fn-execution.arrow.batch.size",

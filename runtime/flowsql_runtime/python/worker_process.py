@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ import pyarrow as pa
 
 from flowsql_core.errors import ExecutionError
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.python.archives import Archive, unpack
 from flowsql_runtime.python.frames import (
     BUFFER_BYTES,
     Frame,
@@ -44,8 +46,12 @@ _GRACE_S: Final = 0.5
 class WorkerProcess:
     """One worker. Methods are called by the task; ``wake`` is called by other threads when there is an answer."""
 
-    def __init__(self, start: WorkerStart, wake: Callable[[], None]) -> None:
+    def __init__(self, start: WorkerStart, wake: Callable[[], None], archives: Sequence[Archive] = ()) -> None:
         program = start.program
+        #: The working directory, where files of archives are; None: that of the program.
+        self._directory = tempfile.TemporaryDirectory(prefix="flowsql-archives-") if archives else None
+        if self._directory is not None:
+            unpack(archives, self._directory.name)
         self._arguments = positional_schema([to_arrow(type_) for type_ in program.columns])
         self._results = positional_schema([to_arrow(program.steps[output].type) for output in program.outputs])
         self._wake = wake
@@ -59,12 +65,13 @@ class WorkerProcess:
                 [sys.executable, "-m", _MODULE, str(theirs.fileno())],
                 env={
                     **os.environ,
-                    "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+                    "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path),
                     # What functions print appears at once.
                     "PYTHONUNBUFFERED": "1",
                 },
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
+                cwd=None if self._directory is None else self._directory.name,
             )
         name = f"python-worker-{self._process.pid}"
         self._threads = [
@@ -122,6 +129,8 @@ class WorkerProcess:
         for thread in self._threads:
             thread.join()
         self._channel.close()
+        if self._directory is not None:
+            self._directory.cleanup()
 
     def _send(self) -> None:
         while True:

@@ -242,7 +242,7 @@ def test_job_parameters_reach_functions(env: Env) -> None:
         (lambda env: env.from_collection([1]).add_sink(None), NotSupportedYetError),
         (lambda env: env.from_collection([1]).cache(), NotSupportedYetError),
         (lambda env: env.add_jars("file:///x.jar"), BindError),
-        (lambda env: env.set_python_requirements("r.txt"), BindError),
+        (lambda env: env.set_python_requirements("/nosuch.txt"), BindError),
         (lambda env: env.add_python_archive("a.zip"), BindError),
         (lambda env: env.set_python_executable("python3"), BindError),
         (lambda env: env.add_python_file("/nosuch"), BindError),
