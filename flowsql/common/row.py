@@ -137,7 +137,7 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
-        return self._kind == other._kind and self._values == other._values
+        return self._kind == other._kind and self._names == other._names and self._values == other._values
 
     def __hash__(self) -> int:
         return hash((self._kind, tuple(self._values)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from flowsql_core.catalog import CatalogFunction
 from flowsql_core.errors import BindError
@@ -114,6 +114,11 @@ class UserDefinedScalarFunctionWrapper(ScalarUdf):
         from flowsql.table import expressions
 
         return expressions.call(self, *args)
+
+    def alias(self, *names: str) -> Self:
+        """The function itself. ``map`` takes the names of its results from their type, as in PyFlink."""
+        del names
+        return self
 
     def __repr__(self) -> str:
         return f"<udf {self.name} -> {self.result_type}>"

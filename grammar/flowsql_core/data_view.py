@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -78,11 +78,11 @@ class MapView(DataView, Generic[K, V]):
 
     def items(self) -> Iterable[tuple[K, V]]:
         """Keys with their values."""
-        return self._dict.items()
+        return _Entries(self, self._dict.items(), lambda item: item[0])
 
     def keys(self) -> Iterable[K]:
         """The keys."""
-        return self._dict.keys()
+        return _Entries(self, self._dict.keys(), lambda key: key)
 
     def values(self) -> Iterable[V]:
         """The values."""
@@ -115,3 +115,47 @@ class MapView(DataView, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
+
+
+class _Entries(Generic[T]):
+    """The keys, or the keys with their values, of a map; an iterator over them can remove the last one."""
+
+    def __init__(self, view: MapView[Any, Any], entries: Collection[T], key: Callable[[T], Any]) -> None:
+        self._view = view
+        self._entries = entries
+        self._key = key
+
+    def __iter__(self) -> RemovingIterator[T]:
+        return RemovingIterator(self._view, list(self._entries), self._key)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, entry: object) -> bool:
+        return entry in self._entries
+
+
+class RemovingIterator(Iterator[T]):
+    """An iterator over the entries that a map had when it began; ``remove`` takes the last one out of the map."""
+
+    def __init__(self, view: MapView[Any, Any], entries: Iterable[T], key: Callable[[T], Any]) -> None:
+        self._view = view
+        self._left = iter(entries)
+        self._key = key
+        self._last: tuple[T] | None = None
+
+    def __next__(self) -> T:
+        entry = next(self._left)
+        self._last = (entry,)
+        return entry
+
+    def remove(self) -> None:
+        """Remove the entry that ``next`` gave last.
+
+        Raises:
+            RuntimeError: ``next`` was not called since the last removal.
+        """
+        if self._last is None:
+            raise RuntimeError("remove() takes away what next() gave last: call next() before")
+        self._view.remove(self._key(self._last[0]))
+        self._last = None

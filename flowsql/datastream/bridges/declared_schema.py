@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flowsql.table.catalog import Column as TableColumn
 from flowsql.table.expression import Expression
 from flowsql.table.schema import Schema
 from flowsql.table.syntax.build import api_nodes, ast, column, path, shown
@@ -13,6 +14,8 @@ from flowsql.table.table import Table
 from flowsql_connectors.datastream import ROWTIME, UTC_TIME
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types.logical import Column, quote_identifier
+from flowsql_planner.bind.data_types import bind_type
+from flowsql_planner.bind.dml.insert import avoids_cast, sink_cast_allowed
 
 _MARKER = "SOURCE_WATERMARK()"
 _NOT_NULL = " NOT NULL"
@@ -182,31 +185,53 @@ class Produced:
 
 
 def produced(table: Table, target: Schema) -> Produced:
-    """The table with the columns and types that a schema declares for its stream.
+    """The table with the columns and types that a schema declares for its stream: by position, as in an INSERT.
 
     Raises:
-        BindError: the schema names columns that are not there. NotSupportedYetError: it has computed columns.
+        BindError: the schema has more or fewer columns than the table, or one of a type that needs a CAST.
+        NotSupportedYetError: it has computed columns.
     """
     if not target.columns:
         return Produced(table)
     check_metadata(target)
-    types = {field.name: str(field.type.as_nullable()) for field in table.get_resolved_schema().columns}
+    given = table.get_resolved_schema().columns
+    if len(given) != len(target.columns):
+        raise _mismatch("Different number of columns.", given, target)
     items, required, time = [], [], None
-    for wanted in target.columns:
+    for position, (own, wanted) in enumerate(zip(given, target.columns, strict=True)):
         name = wanted.name.texts[-1]
-        if name not in types:
-            raise BindError("column-not-found", f"Column '{name}' not found in the table: it has {', '.join(types)}.")
-        quoted = quote_identifier(name)
+        quoted, type_text = quote_identifier(name), str(own.type.as_nullable())
+        source = quote_identifier(own.name)
         match wanted:
             case ast.PhysicalColumn(type=type_):
                 text = shown(type_)
                 if text.endswith(_NOT_NULL):
                     text = text.removesuffix(_NOT_NULL)
                     required.append(name)
-                items.append(quoted if text == types[name] else f"CAST({quoted} AS {text}) AS {quoted}")
+                had, taken = own.type.as_nullable(), bind_type(type_).as_nullable()
+                if not (avoids_cast(had, taken) or sink_cast_allowed(had, taken)):
+                    cause = f"Incompatible types for sink column '{name}' at position {position + 1}."
+                    raise _mismatch(cause, given, target)
+                items.append(f"{source if text == type_text else f'CAST({source} AS {text})'} AS {quoted}")
             case ast.MetadataColumn():
-                items.append(quoted)
+                items.append(f"{source} AS {quoted}")
                 time = name
             case _:
                 raise NotSupportedYetError("computed columns in the schema of a changelog stream")
     return Produced(table._environment.sql_query(f"SELECT {', '.join(items)} FROM {table}"), time, frozenset(required))
+
+
+def _mismatch(cause: str, given: Sequence[TableColumn], target: Schema) -> BindError:
+    """What is said of a schema that does not fit the table, in the words of an INSERT that does not fit its sink."""
+    has = ", ".join(f"{own.name}: {own.type}" for own in given)
+    wants = ", ".join(
+        f"{wanted.name.texts[-1]}: {shown(wanted.type)}"
+        for wanted in target.columns
+        if isinstance(wanted, ast.PhysicalColumn | ast.MetadataColumn)
+    )
+    return BindError(
+        "sink-schema-mismatch",
+        "Column types of query result and sink for the stream do not match.\n"
+        f"Cause: {cause}\n\nQuery schema: [{has}]\nSink schema:  [{wants}]",
+        hint="columns are taken by position, whatever their names; select() puts them in order",
+    )

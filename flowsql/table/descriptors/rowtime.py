@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn, Self
 
+from flowsql.common.public_api import public_api
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 
@@ -19,6 +20,7 @@ class Descriptor:
         return dict(self._properties)
 
 
+@public_api
 class Rowtime(Descriptor):
     """Where the times of an event-time attribute come from, and its watermarks.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.table.descriptors.rowtime import Descriptor, Rowtime
 from flowsql.table.table_schema import TableSchema
 from flowsql.table.types import DataType, logical_type
@@ -26,6 +27,7 @@ _WORD: Final = re.compile(r"`[^`]*`|\w+")
 _OLD_ARRAY: Final = re.compile(r"(PRIMITIVE_ARRAY|OBJECT_ARRAY)<(.*)>", re.IGNORECASE)
 
 
+@public_api
 class Schema(Descriptor):
     """Columns of a table in Flink 1's form. For tables of today see :class:`flowsql.table.Schema`.
 

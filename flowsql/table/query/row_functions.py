@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from flowsql.table.expression import Expression
-from flowsql.table.expressions import call
+from flowsql.table.expressions import call, col
 from flowsql.table.syntax.build import ast, column
 from flowsql.table.syntax.literals import written_type
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import Field, RowType, Schema
-from flowsql_core.udf import ScalarUdf
+from flowsql_core.udf import FunctionKind, ScalarUdf
 
 
 def named_row_call(func: object, schema: Schema, method: str) -> Expression:
@@ -27,6 +27,25 @@ def row_call(func: object, schema: Schema, method: str) -> Expression:
             f"{method}() of anything but a call or a declared function",
             hint=f"call it with columns: {method}(f(col('a'), col('b')))",
         )
-    values = ast.RowConstructor(tuple(column(item.name) for item in schema))
-    named_row = RowType(fields=tuple(Field(item.name, item.type) for item in schema))
+    fields = [Field(item.name, item.type) for item in schema]
+    cells: list[ast.Expression] = [column(item.name) for item in schema]
+    if func.kind is FunctionKind.PANDAS:
+        fields, cells = _flat(schema)
+    values = ast.RowConstructor(tuple(cells))
+    named_row = RowType(fields=tuple(fields))
     return call(func, Expression(ast.Cast(values, written_type(named_row))))
+
+
+def _flat(schema: Schema) -> tuple[list[Field], list[ast.Expression]]:
+    """The columns of the frame that a pandas function gets: the fields of a ROW are columns, as in PyFlink."""
+    fields: list[Field] = []
+    cells: list[ast.Expression] = []
+    for item in schema:
+        if isinstance(item.type, RowType):
+            for field in item.type.fields:
+                fields.append(Field(field.name, field.type.as_nullable()))
+                cells.append(col(item.name).get(field.name)._value())
+        else:
+            fields.append(Field(item.name, item.type))
+            cells.append(column(item.name))
+    return fields, cells

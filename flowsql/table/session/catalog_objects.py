@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowsql.common.public_api import public_api
+from flowsql.configuration import set_option
 from flowsql.table.session.user_functions import catalog_function
 from flowsql.table.syntax.build import ast, path
 from flowsql.table.syntax.object_paths import identifier, split_path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_result import TableResult
     from flowsql_core.catalog import Catalog, ObjectPath
+    from flowsql_core.config import Configuration
     from flowsql_planner.catalog.manager import CatalogManager, Resolved
 
 
@@ -37,6 +39,7 @@ class CatalogObjects:
     """Methods of a TableEnvironment about the objects of its catalogs."""
 
     catalogs: CatalogManager
+    configuration: Configuration
     _executor: StatementExecutor
     #: Names of functions that stand in expressions as objects.
     _inline: set[str]
@@ -399,6 +402,5 @@ class CatalogObjects:
             raise BindError("python-file-not-found", f"There is no archive '{archive_path}'.")
         path = str(Path(archive_path).resolve())
         added = path if target_dir is None else f"{path}#{target_dir}"
-        config = self.get_config()
-        before = config.get("python.archives", "")
-        config.set("python.archives", f"{before},{added}" if before else added)
+        before = self.configuration.text("python.archives")
+        set_option(self.configuration, "python.archives", f"{before},{added}" if before else added)

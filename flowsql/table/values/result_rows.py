@@ -15,6 +15,7 @@ from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.row import RowKind
 from flowsql_core.types.logical import (
     ArrayType,
+    BinaryStringType,
     DayTimeIntervalType,
     FloatType,
     LogicalType,
@@ -34,7 +35,7 @@ def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
 
     INT to ``int``, FLOAT to the ``float`` of its shortest text, DECIMAL to ``Decimal``, DATE/TIME/TIMESTAMP to
     ``datetime`` values (TIMESTAMP_LTZ with UTC), a day-time interval to ``timedelta``, a year-month one to months,
-    MAP and MULTISET to ``dict``, ROW to ``Row``.
+    BYTES to ``bytearray``, MAP and MULTISET to ``dict``, ROW to ``Row``.
     """
     names = tuple(column.name for column in schema)
     columns = [_values(data, column.type) for data, column in zip(batch.columns, schema, strict=True)]
@@ -69,13 +70,15 @@ def _converter(type_: LogicalType) -> Convert | None:
             return lambda value: datetime.timedelta(milliseconds=value)
         case FloatType():
             return shortest_float
+        case BinaryStringType():
+            return bytearray
         case ArrayType(element=element):
             inner = _converter(element)
             return None if inner is None else lambda value: [_optional(inner, item) for item in value]
         case MapType(key=key, value=item):
-            return _map_converter(_converter(key), _converter(item))
+            return _map_converter(_key_converter(key), _converter(item))
         case MultisetType(element=element):
-            return _map_converter(_converter(element), None)
+            return _map_converter(_key_converter(element), None)
         case RowType(fields=fields):
             names = tuple(field.name for field in fields)
             inners = [_converter(field.type) for field in fields]
@@ -83,6 +86,11 @@ def _converter(type_: LogicalType) -> Convert | None:
                 names, [_optional(inner, value[name]) for inner, name in zip(inners, names, strict=True)]
             )
     return None
+
+
+def _key_converter(type_: LogicalType) -> Convert | None:
+    """That of keys: a ``bytearray`` can be none, so they stay ``bytes``."""
+    return None if isinstance(type_, BinaryStringType) else _converter(type_)
 
 
 def _map_converter(key: Convert | None, item: Convert | None) -> Convert:

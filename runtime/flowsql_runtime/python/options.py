@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from flowsql_core.config import Configuration, option, parse_duration_ms, parse_enum, parse_text
 from flowsql_core.record import record
-from flowsql_runtime.python.archives import parse_archives
+from flowsql_runtime.python.archives import Archive, parse_archives
 
 
 class ExecutionMode(enum.Enum):
@@ -39,10 +39,11 @@ EXECUTION_MODE = option(
     "Where Python functions run: thread, in the task's own thread (breakpoints stop); process, in a worker process of "
     "each subtask; auto, row-wise functions in a process from parallelism 2 on, all others in the thread.",
 )
+_NO_ARCHIVES: tuple[Archive, ...] = ()
 ARCHIVES = option(
     "python.archives",
     parse_archives,
-    (),
+    _NO_ARCHIVES,
     "Archives of files that Python functions open by relative paths, separated by ','; a.zip#data appears in the "
     "folder data. Row-wise functions of SQL and the Table API then run in worker processes.",
 )
