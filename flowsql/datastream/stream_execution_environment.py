@@ -23,6 +23,7 @@ from flowsql.datastream.plan.transformations import OperatorTransformation, Reco
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.source_with_times import SourceStream, with_times
 from flowsql.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from flowsql.datastream.values.wrapped_integers import converted
 from flowsql.jobs.watch import watch
 from flowsql.util.python_packages import check_interpreter, install_requirements
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
@@ -308,6 +309,8 @@ class StreamExecutionEnvironment(WithoutJava):
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
         """The elements in order, from one subtask. With a type they are converted, and checked, here.
 
+        Integers of 64 bits that are too large for a BYTE, SHORT or INT are cut to its bits, as in PyFlink.
+
         Raises:
             TypeError: an element is not of the type.
             ValueError: it does not fit.
@@ -315,7 +318,7 @@ class StreamExecutionEnvironment(WithoutJava):
         elements: Sequence[Any] = list(collection)
         convert = None if type_info is None else type_info.converter()
         if convert is not None:
-            elements = [convert(element) for element in elements]
+            elements = converted(elements, convert, type_info)
         made = operators.collection_source(elements)
         return self._source("Collection Source", made, type_info or Types.PICKLED_BYTE_ARRAY(), _ONE)
 

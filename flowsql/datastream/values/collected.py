@@ -1,4 +1,6 @@
-"""What ``execute_and_collect`` hands out for values of a declared type: FLOAT as the number of its shortest text."""
+"""What ``execute_and_collect`` hands out for values of a declared type: FLOAT as the number of its
+shortest text, arrays of bytes as Java's numbers.
+"""
 
 from __future__ import annotations
 
@@ -37,30 +39,42 @@ def handed_out(type_: TypeInformation) -> Handed | None:
     """What turns a value of the type into the one that a program collects; None where it is the same."""
     match type_:
         case ExternalTypeInfo():
-            return handed_out(type_.type_info)
+            # Bytes of tables stay bytes; PyFlink cannot collect them.
+            return _handed_out(type_.type_info, None)
+        case _:
+            return _handed_out(type_, _numbers)
+
+
+def _numbers(value: bytes) -> list[int]:
+    """Java's bytes, -128 to 127."""
+    return [byte - 256 if byte > 127 else byte for byte in value]
+
+
+def _handed_out(type_: TypeInformation, of_bytes: Handed | None) -> Handed | None:
+    match type_:
         case BasicTypeInfo(basic_type=BasicType.FLOAT):
             return shortest_float
         case RowTypeInfo():
-            fields = _fields(type_.get_field_types())
+            fields = _fields(type_.get_field_types(), of_bytes)
             return None if fields is None else _row(fields)
         case TupleTypeInfo():
-            fields = _fields(type_.get_field_types())
+            fields = _fields(type_.get_field_types(), of_bytes)
             return None if fields is None else lambda value: tuple(_each(fields, value))
         case PrimitiveArrayTypeInfo(is_bytes=True):
-            return None
+            return of_bytes
         case PrimitiveArrayTypeInfo() | BasicArrayTypeInfo() | ObjectArrayTypeInfo() | ListTypeInfo():
-            element = handed_out(type_.element_type)
+            element = _handed_out(type_.element_type, of_bytes)
             return None if element is None else lambda value: [_optional(element, item) for item in value]
         case MapTypeInfo():
-            key, item = handed_out(type_.key_type), handed_out(type_.value_type)
+            key, item = _handed_out(type_.key_type, of_bytes), _handed_out(type_.value_type, of_bytes)
             if key is None and item is None:
                 return None
             return lambda value: {_optional(key, k): _optional(item, v) for k, v in value.items()}
     return None
 
 
-def _fields(types: list[TypeInformation]) -> list[Handed | None] | None:
-    found = [handed_out(field) for field in types]
+def _fields(types: list[TypeInformation], of_bytes: Handed | None) -> list[Handed | None] | None:
+    found = [_handed_out(field, of_bytes) for field in types]
     return found if any(found) else None
 
 
