@@ -49,7 +49,7 @@ def test_some_of_the_rows_that_are_left(environment: TableEnvironment, capsys: p
     environment.sql_query(COUNTS).show(2)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7
-    final = environment.get_config().get("execution.runtime-mode", "streaming") .lower() == "batch"
+    final = environment.get_config().get("execution.runtime-mode", "streaming").lower() == "batch"
     assert lines[-1] == ("the first 2 rows; there are more" if final else "the first 2 rows of 3")
 
 
