@@ -512,6 +512,9 @@ def pandas_to_columns(pdf: Any, schema: Any) -> Columns:
         table = pa.Table.from_pandas(named, preserve_index=False)
     except pa.ArrowException as error:
         raise BindError("bad-element", f"A column of the data frame has no one type: {error}") from error
+    if schema is not None and _names_alone(schema):
+        # As in PyFlink: names are those of the first columns, and names beyond the columns are nobody's.
+        table, schema = table.select(range(min(len(schema), table.num_columns))), list(schema)[: table.num_columns]
     return arrow_to_columns(table, schema)
 
 
