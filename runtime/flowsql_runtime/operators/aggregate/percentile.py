@@ -9,9 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.cast import cast_array
 from flowsql_compute.eval.columns import make_array, validity, values_and_validity
+from flowsql_compute.eval.context import EvalContext
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
+from flowsql_core.types.arrow import from_arrow
+from flowsql_core.types.logical import DOUBLE
 
 Int64s = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -40,8 +44,7 @@ def percentiles(
     if known is not None:
         counted = [column.filter(make_array(known, None, pa.bool_())) for column in counted]
         owners = owners[known]
-    # As Java's doubleValue: whole numbers beyond 2^53 are rounded.
-    values, _ = values_and_validity(pc.cast(counted[0], pa.float64(), safe=False))
+    values, _ = values_and_validity(_as_doubles(counted[0]))
     order = np.lexsort((values, owners))
     values, owners = values[order], owners[order]
     weights = np.ones(len(values), dtype=np.int64)
@@ -63,6 +66,13 @@ def percentiles(
     np.cumsum(np.where(filled, sizes, 0), out=offsets[1:])
     lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(results[filled[groups]]), mask=pa.array(~filled))
     return lists.cast(type_)
+
+
+def _as_doubles(column: Any) -> Any:
+    """As Java's doubleValue: the nearest double of a DECIMAL; whole numbers beyond 2^53 are rounded."""
+    if pa.types.is_decimal(column.type):
+        return cast_array(column, from_arrow(column.type), DOUBLE, False, EvalContext())
+    return pc.cast(column, pa.float64(), safe=False)
 
 
 def _fractions(
@@ -93,11 +103,12 @@ def _fractions(
 
 
 def _at(values: Doubles, ends: Int64s, before: Int64s, totals: Int64s, fraction: Doubles) -> Doubles:
-    place = np.maximum(totals - 1, 0) * fraction
+    # Places count from 1, so that distances are rounded as in Flink.
+    place = np.maximum(totals - 1, 0) * fraction + 1.0
     low, high = np.floor(place), np.ceil(place)
     last = max(len(values) - 1, 0)
-    below = np.minimum(np.searchsorted(ends, before + low.astype(np.int64), side="right"), last)
-    above = np.minimum(np.searchsorted(ends, before + high.astype(np.int64), side="right"), last)
+    below = np.minimum(np.searchsorted(ends, before + low.astype(np.int64) - 1, side="right"), last)
+    above = np.minimum(np.searchsorted(ends, before + high.astype(np.int64) - 1, side="right"), last)
     if not len(values):
         return np.zeros(len(totals), dtype=np.float64)
     left, right = values[below], values[above]
