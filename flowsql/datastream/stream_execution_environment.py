@@ -13,7 +13,7 @@ from flowsql.common.io import InputFormat
 from flowsql.common.public_api import keeps_frames, public_api
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
-from flowsql.configuration import file_configuration, set_option
+from flowsql.configuration import file_configuration, set_option, warn_program
 from flowsql.datastream.checkpointing_mode import CheckpointingMode
 from flowsql.datastream.connectors.base import Source
 from flowsql.datastream.data_stream import DataStream
@@ -252,14 +252,14 @@ class StreamExecutionEnvironment(WithoutJava):
         return self
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Refused but for False."""
+        """Keep the wish, and warn of True: the state backends write snapshots, no changelog beside them."""
         if enabled:
-            raise NotSupportedYetError("the changelog state backend", hint="state is kept in memory")
-        self._changelog_state = False
+            warn_program("enable_changelog_state_backend has no effect: state backends write snapshots alone.")
+        self._changelog_state = enabled
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """False once it was disabled; None where nobody chose. FlowSQL has no such backend."""
+        """Return what was asked for; None where nobody chose. FlowSQL has no such backend."""
         return self._changelog_state
 
     def set_default_savepoint_directory(self, directory: str) -> Self:

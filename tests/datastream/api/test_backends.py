@@ -101,3 +101,10 @@ def test_groups_keep_their_resources() -> None:
 def test_groups_without_what_flink_requires_are_refused(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(SlotSharingGroup.builder("g"))
+
+
+def test_the_changelog_backend_is_a_wish(env: StreamExecutionEnvironment) -> None:
+    assert env.is_changelog_state_backend_enabled() is None
+    with pytest.warns(OptionWarning, match="enable_changelog_state_backend has no effect"):
+        assert env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled() is True
+    assert env.enable_changelog_state_backend(False).is_changelog_state_backend_enabled() is False

@@ -114,7 +114,6 @@ def environment() -> StreamExecutionEnvironment:
         (lambda: imported("formats.avro", "AvroRowSerializationSchema")(None, "{}"), "avro format of messages"),
         (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder().json_schema("{}"), "JSON schema"),
         (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
-        (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
     ],
 )
 def test_what_cannot_run_is_refused_by_name(use: Callable[[], Any], named: str) -> None:
