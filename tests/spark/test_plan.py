@@ -188,6 +188,11 @@ def test_aggregates_that_spark_lacks_run_where_all_rows_of_a_group_meet() -> Non
         ("SELECT CUME_DIST() OVER (ORDER BY i) AS x FROM v", ()),
         ("SELECT SUM(i) OVER (PARTITION BY s ORDER BY f RANGE 1 PRECEDING) AS x FROM v", (1,)),
         ("SELECT LAG(NULLIF(i, 1), 1, 0) OVER (PARTITION BY s, f ORDER BY i) AS x FROM v", (1,)),
+        (
+            "SELECT COUNT(i) OVER (PARTITION BY s ORDER BY NULLIF(i, 1) RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) "
+            "AS x FROM v",
+            (1,),
+        ),
         ("SELECT NTILE(2) OVER (ORDER BY i), CUME_DIST() OVER (PARTITION BY s ORDER BY i) AS x FROM v", ()),
     ],
 )
@@ -212,6 +217,7 @@ def test_window_functions_that_spark_lacks_run_where_all_rows_of_a_key_meet(quer
         ("SELECT i FROM v a WHERE (SELECT MAX(UPPER(a.s || b.s)) FROM v b) = 'A'", "UPPER over these types", 37),
         ("SELECT a.i FROM v a LEFT JOIN v b ON POSITION(a.s IN b.s) > 0", "POSITION over these types", 38),
         ("SELECT f FROM v WHERE f <> ANY (SELECT f FROM v)", "ANY or ALL (subquery)", 23),
+        ("SELECT f FROM v WHERE f <= ALL (SELECT f FROM v)", "ANY or ALL (subquery)", 23),
         ("SELECT i, (SELECT COUNT(*) FROM v b WHERE b.f = a.f) FROM v a", "a scalar subquery", 11),
     ],
 )

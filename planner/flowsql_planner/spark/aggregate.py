@@ -315,12 +315,19 @@ def _frame(frame: Frame, call: OverCall, schema: t.Schema) -> SqlNode:
 
 
 def _check_range(call: OverCall, schema: t.Schema) -> None:
-    """A measured range needs one exact number as its key; there Spark measures as Flink does, NULLs as well."""
+    """A measured range needs one exact number as its key; there Spark measures as Flink does.
+
+    NULLs it measures so only in frames that hold their own row.
+    """
     if len(call.order) != 1:
         raise NotSupportedYetError("RANGE with an offset over several sort keys", call.span)
     type_ = schema[call.order[0].index].type
     if not isinstance(type_, t.ExactNumericType):
         raise NotSupportedYetError(f"RANGE with an offset over {type_.as_nullable()} on Spark", call.span)
+    frame = call.frame
+    assert frame is not None
+    if type_.nullable and (frame.start.kind is BoundKind.FOLLOWING or frame.end.kind is BoundKind.PRECEDING):
+        raise NotSupportedYetError("RANGE without its own row over keys that may be NULL, on Spark", call.span)
 
 
 def _bound(bound: FrameBound, call: OverCall) -> tuple[SqlNode | str, str | None]:
