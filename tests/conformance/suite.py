@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -33,9 +34,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder with ``cases/<family>/<name>.sql``, their answers, and the folder ``data`` that scripts read."""
+    """A folder with ``cases/<family>/<name>.sql``, their answers, and the folder ``data`` that scripts read.
+
+    Attributes:
+        options: every script begins with these.
+    """
 
     folder: Path
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return ``family/case`` of every script; twins are no cases."""
@@ -93,7 +99,8 @@ class Suite:
         capsys.readouterr()
         # The first case on Spark waits for Java.
         limit = ["--timeout", "300" if mode else "60"]
-        main(["--format", "jsonl", *mode, "-D", "table.local-time-zone=UTC", "-f", str(script), *limit])
+        chosen = [word for key, value in self.options.items() for word in ("-D", f"{key}={value}")]
+        main(["--format", "jsonl", *mode, *chosen, "-D", "table.local-time-zone=UTC", "-f", str(script), *limit])
         output = capsys.readouterr().out
         expected = path.with_name(path.name[:-4] + ".expected.jsonl").read_text(encoding="utf-8")
         return Verdict(
