@@ -440,8 +440,8 @@ class DataStream(WithoutJava):
 
         buffer, collected = CollectBuffer(), self._collected()
         collected._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)
-        client = self._environment.execute_async(job_execution_name)
-        values = CloseableIterator(buffer, client, handed_out(collected.get_type()))
+        job = self._environment.execute_async(job_execution_name)
+        values = CloseableIterator(buffer, job, handed_out(collected.get_type()))
         if limit is None:
             return values
         with values:
@@ -461,11 +461,7 @@ class KeyedStream(DataStream):
     """A stream whose values of equal keys are in one subtask. Made by :meth:`DataStream.key_by`."""
 
     def __init__(
-        self,
-        environment: StreamExecutionEnvironment,
-        number: int,
-        origin: DataStream,
-        key_type: TypeInformation | None,
+        self, environment: StreamExecutionEnvironment, number: int, origin: DataStream, key_type: TypeInformation | None
     ) -> None:
         super().__init__(environment, number)
         self._origin = origin
@@ -537,8 +533,9 @@ class KeyedStream(DataStream):
 
     def _collected(self) -> DataStream:
         """Rows of key (``f0``) and value (``f1``), as PyFlink hands them out."""
-        type_ = Types.ROW([self.key_type or Types.PICKLED_BYTE_ARRAY(), self.get_type()])
-        return self._keyed("Key And Value", WithKey(), KeyedCall.PROCESS, None, type_, sorted_in_batch=False)
+        make = operators.keyed_function(WithKey(), KeyedCall.PROCESS, result_type(None), None, sorted_in_batch=False)
+        row = Types.ROW([self.key_type or Types.PICKLED_BYTE_ARRAY(), self.get_type()])
+        return self.transform("Key And Value", make, row, wishes=Wishes(parallelism=1))
 
     def _keyed(
         self,

@@ -188,6 +188,9 @@ def test_an_element_that_cannot_be_pickled_is_named(env: StreamExecutionEnvironm
 def test_a_keyed_stream_is_collected_as_keys_and_values(env: StreamExecutionEnvironment) -> None:
     env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
     assert list(keyed(env, [("p", 1)]).execute_and_collect()) == [Row(f0="p", f1=("p", 1))]
+    env.set_parallelism(3)
+    many = [(f"k{number % 7}", number) for number in range(50)]
+    assert list(keyed(env, many).execute_and_collect()) == [Row(f0=value[0], f1=value) for value in many]
     by_number = env.from_collection([("p", 1.1)], Types.TUPLE([Types.STRING(), Types.FLOAT()])).key_by(
         lambda value: value[1], Types.FLOAT()
     )
