@@ -12,6 +12,7 @@ from flowsql_core.types.logical import Schema, is_proctime, is_time_attribute, w
 from flowsql_planner.logical.nodes import Match
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import MatchNode, Physical
+from flowsql_planner.physical.order import order_keys
 
 
 def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
@@ -21,7 +22,7 @@ def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
         PlanError: the order was a time attribute, and is none behind a join.
         NotSupportedYetError: an order or a function that the operator lacks.
     """
-    order = tuple((key.index, key.descending, key.nulls_first) for key in rel.order)
+    order = order_keys(rel.order, source.schema, rel.span)
     if streaming and not is_time_attribute(source.schema[order[0][0]].type):
         message = "You must specify either rowtime or proctime for order by as the first one."
         raise PlanError("match-order", message, rel.span, "behind a join or an aggregate a time is a plain timestamp")

@@ -24,6 +24,7 @@ from flowsql_planner.logical.rewrite import ref, refs
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import OverAggregate, Physical, PythonOverAggregate
+from flowsql_planner.physical.order import order_keys
 
 #: Functions that number rows: over a stream all of them count the rows of their frame.
 _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
@@ -113,7 +114,7 @@ class _Window:
         if frame is None:
             frame = Frame(FrameUnit.ROWS if call.function == "ROW_NUMBER" else FrameUnit.RANGE, *to_here)
         partition = tuple(dict.fromkeys(call.partition))
-        return _Window(partition, tuple((key.index, key.descending, key.nulls_first) for key in call.order), frame)
+        return _Window(partition, order_keys(call.order, schema, call.span), frame)
 
 
 def _require(call: OverCall) -> None:

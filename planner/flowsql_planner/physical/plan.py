@@ -60,6 +60,7 @@ from flowsql_planner.physical.nodes import (
     ValuesNode,
     WatermarkAssignerNode,
 )
+from flowsql_planner.physical.order import order_keys
 from flowsql_planner.physical.over import plan_over
 from flowsql_planner.physical.process_function import plan_process, require_time_attribute
 from flowsql_planner.physical.python_aggregate import (
@@ -261,7 +262,7 @@ def _changelog_function(rel: ChangelogFunction, source: Physical, context: PlanC
 
 
 def _sort(rel: Sort, source: Physical) -> Physical:
-    keys = tuple((key.index, key.descending, key.nulls_first) for key in rel.keys)
+    keys = order_keys(rel.keys, source.schema, rel.span)
     single = exchange(source, ())
     schema = source.schema
     if not keys:

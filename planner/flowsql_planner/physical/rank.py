@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flowsql_core.errors import PlanError
-from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.types.logical import Schema, is_rowtime, is_time_attribute
-from flowsql_planner.logical.nodes import Rank, Sort, SortKey
+from flowsql_planner.logical.nodes import Rank, Sort
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Physical, RankNode, SortLimit, WindowDeduplicate, WindowRank
+from flowsql_planner.physical.order import order_keys
 
 
 def plan_rank(rel: Rank, source: Physical, context: PlanContext) -> Physical:
@@ -27,7 +25,7 @@ def plan_rank(rel: Rank, source: Physical, context: PlanContext) -> Physical:
             rel.span,
             "rank in partitions of that column, or write a constant",
         )
-    order = _order(rel.order)
+    order = order_keys(rel.order, source.schema, rel.span)
     return RankNode(
         inputs=(exchange(source, rel.partition),),
         schema=schema,
@@ -50,7 +48,7 @@ def _window_rank(rel: Rank, source: Physical, schema: Schema) -> Physical | None
     if windows is None or not partition & windows.starts or not partition & windows.ends:
         return None
     window = windows.attached(min(partition & windows.starts), min(partition & windows.ends))
-    order = _order(rel.order)
+    order = order_keys(rel.order, source.schema, rel.span)
     one = (rel.first, rel.last) == (1, 1) and rel.number is None
     by_time = len(order) == 1 and is_time_attribute(source.schema[order[0][0]].type)
     kind = WindowDeduplicate if one and by_time else WindowRank
@@ -80,14 +78,10 @@ def plan_sort_limit(rel: Sort, source: Physical) -> Physical:
     return SortLimit(
         inputs=(source,),
         schema=source.schema,
-        order=_order(rel.keys),
+        order=order_keys(rel.keys, source.schema, rel.span),
         first=rel.offset + 1,
         last=None if rel.fetch is None else rel.offset + rel.fetch,
         offset=rel.offset,
         fetch=rel.fetch,
         span=rel.span,
     )
-
-
-def _order(keys: Sequence[SortKey]) -> OrderKeys:
-    return tuple((key.index, key.descending, key.nulls_first) for key in keys)

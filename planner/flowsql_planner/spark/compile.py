@@ -45,6 +45,7 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
     expressions,
 )
+from flowsql_planner.physical.order import refuse_without_order
 from flowsql_planner.physical.refusals import process_in_batch, refuse_python_in_batch
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import (
@@ -522,6 +523,7 @@ class SparkCompiler:
         if rel is self._in_one:
             made = sql.in_one_task(made)
         if rel.keys:
+            refuse_without_order(rel.keys, rel.schema, rel.span)
             keys = []
             for key in rel.keys:
                 if is_opaque(rel.schema[key.index].type):

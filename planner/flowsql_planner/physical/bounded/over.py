@@ -18,6 +18,7 @@ from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Calc, Physical
 from flowsql_planner.physical.nodes.bounded import BoundedOver, PandasOver
 from flowsql_planner.physical.nodes.bounded.over import frame_text
+from flowsql_planner.physical.order import order_keys
 from flowsql_planner.physical.over import OverCalls
 
 #: Numbers of rows, which look at the whole partition in its order.
@@ -84,7 +85,7 @@ def _plan_window(
         replace(building.call(building.calls[place], width), name=name)
         for place, name in zip(places, names, strict=True)
     )
-    keys = tuple((key.index, key.descending, key.nulls_first) for key in order)
+    keys = order_keys(order, source.schema, calls[0].span)
     node = (PandasOver if _in_python(calls) else BoundedOver)(
         inputs=(exchange(below, partition),),
         schema=(*below.schema, *(t.Column(call.name, call.type) for call in made)),

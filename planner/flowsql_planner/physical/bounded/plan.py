@@ -29,6 +29,7 @@ from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Physical, WindowTableFunctionNode
 from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedSort, GroupWindowAggregate
+from flowsql_planner.physical.order import order_keys
 from flowsql_planner.physical.refusals import process_in_batch, refuse_unbounded
 
 
@@ -51,7 +52,7 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
         case Over():
             return plan_bounded_over(rel, materialize_time(sources[0]))
         case Sort() if rel.keys:
-            keys = tuple((key.index, key.descending, key.nulls_first) for key in rel.keys)
+            keys = order_keys(rel.keys, rel.schema, rel.span)
             return BoundedSort(
                 inputs=(exchange(sources[0], ()),),
                 schema=sources[0].schema,

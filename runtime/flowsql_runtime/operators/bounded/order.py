@@ -15,6 +15,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.record import record
 from flowsql_runtime.kernels.bounded.quick_sort import quick_sort
+from flowsql_runtime.operators.rank.order import sort_key
 from flowsql_runtime.state.flat_rows import flat_columns
 
 Int64s = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ def sort_words(columns: Sequence[Any], order: OrderKeys) -> Words:
     """What rows are sorted by. NULL stands where the key says; NaN is the largest number, -0.0 stands before 0.0."""
     words: Words = []
     for index, descending, nulls_first in order:
-        for part in flat_columns(columns[index]):
+        for part in flat_columns(sort_key(columns[index])):
             valid = validity(part)
             if valid is not None and not valid.all():
                 words.append(valid if nulls_first else ~valid)
@@ -125,7 +126,7 @@ def compared_words(columns: Sequence[Any], order: OrderKeys) -> list[ComparedWor
     """
     found: list[ComparedWord] = []
     for index, descending, nulls_first in order:
-        for part in flat_columns(columns[index]):
+        for part in flat_columns(sort_key(columns[index])):
             nan = None
             if pa.types.is_floating(part.type):
                 values, valid = values_and_validity(part)

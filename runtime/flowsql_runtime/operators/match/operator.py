@@ -36,8 +36,8 @@ from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.match.expressions import MatchExpressions, Places
 from flowsql_runtime.operators.match.walker import KeyRows, Runs, Walker
+from flowsql_runtime.operators.rank.order import sort_columns
 from flowsql_runtime.operators.rank.sort import sorted_rows
-from flowsql_runtime.operators.rank.top_n import sort_columns
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames, row_names
 from flowsql_runtime.state.stores import SortColumn

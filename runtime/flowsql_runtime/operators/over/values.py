@@ -30,6 +30,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.over.calls import OverCalls
 from flowsql_runtime.operators.over.idle_keys import IdleKeys
 from flowsql_runtime.operators.over.running_texts import RunningTexts, TextResults
+from flowsql_runtime.operators.rank.order import is_formed, sort_key
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for
 from flowsql_runtime.state.scratch import number_rows, scratch_stores
@@ -78,8 +79,10 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         self._types = [to_arrow(column.type) for column in self.spec.input]
         self._index = ctx.state.key_index([self._types[column] for column in self.spec.partition])
         flat = [flat_types(type_) for type_ in self._types]
-        order = sum(len(parts) for parts in flat[: self.spec.order_index])
         types = [part for parts in flat for part in parts]
+        self._formed = is_formed(self.spec.input[self.spec.order_index].type)
+        order = len(types) if self._formed else sum(len(parts) for parts in flat[: self.spec.order_index])
+        types += [pa.binary()] if self._formed else []
         sort = SortColumn(order, nulls_first=not self.spec.nulls_last)
         self._rows = ctx.state.sorted_list("rows", self._index, types, [sort])
         self._idle_keys = None
@@ -94,6 +97,7 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
             for text, type_ in zip(columns, self._types, strict=True)
             for part in range(len(flat_types(type_)))
         ]
+        texts += [f"order of {columns[spec.order_index]}"] if is_formed(spec.input[spec.order_index].type) else []
         tables = {"rows": TableNames("rows", {f"r{i}": text for i, text in enumerate(texts)})}
         tables |= {} if self._idle_keys is None else self._idle_keys.names()
         order = f"{columns[spec.order_index]}{' NULLS LAST' if spec.nulls_last else ''}"
@@ -125,6 +129,7 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         stored = whole_columns(self._types, self._rows.gather(rows))
         pool = [joined(list(pair)) for pair in zip(stored, own, strict=True)]
         flat = [part for column in own for part in flat_columns(column)]
+        flat += [sort_key(own[self.spec.order_index])] if self._formed else []
         signs = signs_of(batch)
         _, places = self._rows.apply(signs, slots, flat)
         kinds = np.zeros(n, np.int8) if batch.kinds is None else batch.kinds.astype(np.int8)

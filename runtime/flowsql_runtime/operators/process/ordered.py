@@ -14,8 +14,8 @@ from flowsql_core.graph.process_specs import ProcessTable
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.base import OperatorContext
+from flowsql_runtime.operators.rank.order import sort_columns
 from flowsql_runtime.operators.rank.sort import sorted_rows
-from flowsql_runtime.operators.rank.top_n import sort_columns
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import TableNames, row_names
 from flowsql_runtime.state.stores import SortColumn

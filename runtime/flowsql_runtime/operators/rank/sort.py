@@ -21,7 +21,7 @@ from flowsql_runtime.kernels import time_order
 from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
-from flowsql_runtime.operators.rank.top_n import sort_columns
+from flowsql_runtime.operators.rank.order import sort_columns, sort_key
 from flowsql_runtime.state.names import StateNames, row_names
 from flowsql_runtime.state.scratch import scratch_stores
 from flowsql_runtime.state.stores import SortColumn
@@ -37,6 +37,7 @@ _NEVER: Final = -(2**63)
 
 def sorted_rows(columns: Sequence[Any], order: Sequence[SortColumn], n: int) -> Int32s:
     """Positions of rows in an order; rows that sort alike stay as they are. ``order`` counts in ``columns``."""
+    columns = [sort_key(column) for column in columns]
     stores = scratch_stores()
     index = stores.key_index([])
     slots, _ = index.find_or_insert(index.encode([], num_rows=n))

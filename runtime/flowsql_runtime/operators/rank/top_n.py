@@ -12,15 +12,14 @@ import pyarrow as pa
 from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
-from flowsql_core.graph.rank_specs import OrderKeys, RankSpec, RankStrategy
-from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import Schema, is_proctime
+from flowsql_core.graph.rank_specs import RankSpec, RankStrategy
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.operators.rank.order import order_text, row_order
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for, row_names
 from flowsql_runtime.state.rankings import Places, Ranked, Telling
-from flowsql_runtime.state.stores import SortColumn, StoredColumn
+from flowsql_runtime.state.stores import StoredColumn
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -28,23 +27,6 @@ Int64s = npt.NDArray[np.int64]
 #: Rows that a partition takes, whatever they are, while a column tells its last place. Source: Flink,
 #: ``AbstractTopNFunction.DEFAULT_TOPN_SIZE``.
 _ROOM: Final = 100
-
-
-def sort_columns(order: OrderKeys, input: Schema) -> tuple[SortColumn, ...]:
-    """What rows are sorted by. A processing time says nothing: rows come in its order, as in Flink."""
-    return tuple(
-        SortColumn(index, not descending, nulls_first)
-        for index, descending, nulls_first in order
-        if not is_proctime(input[index].type)
-    )
-
-
-def order_text(order: OrderKeys, columns: Sequence[str]) -> str:
-    """An order in words, for what is compared of state."""
-    return " ".join(
-        f"{columns[index]} {'DESC' if descending else 'ASC'} {'NULLS FIRST' if nulls_first else 'NULLS LAST'}"
-        for index, descending, nulls_first in order
-    )
 
 
 class RankOperator(Operator[RankSpec]):
@@ -68,11 +50,13 @@ class RankOperator(Operator[RankSpec]):
         retracts = spec.strategy is RankStrategy.RETRACT
         replaces = spec.strategy is RankStrategy.UPDATE_FAST
         only_first = (spec.first, spec.last) == (1, 1) and not retracts
-        types = [to_arrow(column.type) for column in spec.input]
+        self._order = row_order(spec.order, spec.input)
+        types = self._order.stored_types(spec.input)
         self._index = ctx.state.key_index([types[key] for key in spec.partition])
         unique = spec.unique if replaces and not only_first else None
-        order = sort_columns(spec.order, spec.input)
-        self._rows = ctx.state.sorted_list("rows", self._index, types, order, unique, keeps_best=not retracts)
+        self._rows = ctx.state.sorted_list(
+            "rows", self._index, types, self._order.columns, unique, keeps_best=not retracts
+        )
         self._last = None
         if spec.last is None:
             self._last = ctx.state.column_store("last", self._index, [StoredColumn("last", pa.int64(), False)])
@@ -83,7 +67,7 @@ class RankOperator(Operator[RankSpec]):
         """The rows of each partition."""
         spec, columns = self.spec, arriving[0].columns
         kept = "all" if spec.strategy is RankStrategy.RETRACT else f"{spec.last or columns[spec.last_index or 0]}"
-        tables = {"rows": row_names("rows", columns)}
+        tables = {"rows": row_names("rows", row_order(spec.order, spec.input).stored_names(columns))}
         if self._last is not None:
             tables["last"] = TableNames("last place", {"v:last": "last place"})
         if self._written is not None:
@@ -125,7 +109,8 @@ class RankOperator(Operator[RankSpec]):
         )
         signs = signs_of(batch)
         told = False
-        for ranked in self._rows.rank(signs, slots, batch.columns, places):
+        stored = self._order.with_forms(batch.columns)
+        for ranked in self._rows.rank(signs, slots, stored, places):
             told = self._emit(ranked, track, batch.num_rows) or told
             # Bytes that nobody looks at grow where they are.
             del ranked
@@ -160,7 +145,7 @@ class RankOperator(Operator[RankSpec]):
             ends = np.append(ranked.sums, np.int32(count)) if len(ranked.sums) else None
             offsets = np.full(len(own), count, np.int32) if ends is None else ends[own.offsets].astype(np.int32)
             own = WatermarkTrack(offsets, own.wm_ms)
-        columns = ranked.columns
+        columns = self._order.without_forms(ranked.columns)
         if self.spec.numbered:
             columns = LateColumns.beside(columns, (pa.array(ranked.places),))
         kinds = ranked.kinds if ranked.kinds.any() else None

@@ -18,7 +18,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import one_row
 from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.rank.top_n import order_text, sort_columns
+from flowsql_runtime.operators.rank.order import order_text, row_order
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.names import StateNames, TableNames, row_names
 from flowsql_runtime.state.rankings import Places, Telling
@@ -123,8 +123,9 @@ class WindowRankOperator(_WindowedRows):
     def open(self, ctx: OperatorContext) -> None:
         """Make the state."""
         super().open(ctx)
-        order = sort_columns(self.spec.order, self.spec.input)
-        self._rows = ctx.state.sorted_list("rows", self._index, self._types, order, keeps_best=True)
+        self._order = row_order(self.spec.order, self.spec.input)
+        types = self._order.stored_types(self.spec.input)
+        self._rows = ctx.state.sorted_list("rows", self._index, types, self._order.columns, keeps_best=True)
         last = self.spec.last
         self._places = Places(1, np.array([last], np.int64), last, True, Telling.NOTHING, before=False)
 
@@ -133,18 +134,21 @@ class WindowRankOperator(_WindowedRows):
         columns = arriving[0].columns
         kept = f"{self.spec.last} by {order_text(self.spec.order, columns)}"
         first = {"first place": str(self.spec.first)}
-        return self.names(columns, {"rows": row_names("rows", columns)}, kept, first)
+        stored = row_order(self.spec.order, self.spec.input).stored_names(columns)
+        return self.names(columns, {"rows": row_names("rows", stored)}, kept, first)
 
     def keep(self, batch: ChangelogBatch, slots: Int32s, fresh: Int32s) -> None:
         """Rows among the best."""
-        for _ in self._rows.rank(np.ones(len(slots), np.int8), slots, batch.columns, self._places):
+        for _ in self._rows.rank(
+            np.ones(len(slots), np.int8), slots, self._order.with_forms(batch.columns), self._places
+        ):
             pass
 
     def rows_of(self, slots: Int32s) -> tuple[Int32s, list[Any]]:
         """Rows by place."""
         first = self.spec.first
         positions, rows = self._rows.rows_of(slots, first - 1, self.spec.last - first + 1)
-        columns = list(self._rows.gather(rows))
+        columns = list(self._order.without_forms(self._rows.gather(rows)))
         if self.spec.numbered:
             starts = np.searchsorted(positions, positions, side="left")
             columns.append(pa.array(np.arange(len(positions)) - starts + first))

@@ -1,0 +1,1 @@
+SELECT a FROM (SELECT 1 AS a, MAP['a',1] AS r) ORDER BY r LIMIT 1;
