@@ -58,9 +58,9 @@ def _asks(expr: Expr) -> bool:
 
 
 def _lift_filter(rel: Filter) -> Rel:
-    parts = [_plain(part) for part in conjuncts(rel.condition)]
+    parts = [plain_condition(part) for part in conjuncts(rel.condition)]
     source = rel.input
-    if all(map(_may_be_semi_join, parts)):
+    if all(map(may_be_semi_join, parts)):
         staying: list[Expr] = []
         for part in parts:
             call, negated = _query_of(part)
@@ -86,7 +86,7 @@ def _attached_filter(source: Rel, parts: Sequence[Expr], like: Rel, span: Span |
     return Project(above, refs(above.schema)[:width], tuple(column.name for column in like.schema), span)
 
 
-def _may_be_semi_join(part: Expr) -> bool:
+def may_be_semi_join(part: Expr) -> bool:
     """Whether a condition of a filter has no query, scalar ones, or is one that a semi or anti join answers."""
     call, _ = _query_of(part)
     if call is None or call.function == SCALAR:
@@ -107,15 +107,15 @@ def _query_of(part: Expr) -> tuple[Call | None, bool]:
     return None, False
 
 
-def _plain(part: Expr) -> Expr:
+def plain_condition(part: Expr) -> Expr:
     """A condition of a filter in its plain form, where Flink has one: ``q IS TRUE`` is q, a count above 0 is EXISTS."""
     match part:
         case Call(function="IS TRUE", args=(inner,)) if _asks(inner):
-            return _plain(inner)
+            return plain_condition(inner)
         case Case(conditions=(condition,), results=(Literal(value=True),), otherwise=Literal(value=False)) if _asks(
             condition
         ):
-            return _plain(condition)
+            return plain_condition(condition)
         case Call(function=name, args=(left, right)):
             if name in ("<", "<="):
                 left, right, name = right, left, {"<": ">", "<=": ">="}[name]
