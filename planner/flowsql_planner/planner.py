@@ -41,6 +41,7 @@ from flowsql_planner.logical.nodes import Filter, Project, Rel, Scan, Sink, Unio
 from flowsql_planner.logical.rewrite import retype, walk
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
+from flowsql_planner.optimize.queries.correlated_values import refuse_correlated_values
 from flowsql_planner.physical.bounded.inputs import Inputs, inputs_of
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.materialize_time import read_clocks
@@ -185,12 +186,12 @@ class Planner:
         ranks = self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH
         multi_joins = ranks and self._configuration.get(MULTI_JOIN)
         program = streaming(_Abilities(context), evaluation, ranks, multi_joins)
-        return retype(optimize(root, program, trace))
+        return retype(optimize(refuse_correlated_values(root), program, trace))
 
     def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
         """The logical plan as homes of bounded inputs get it."""
         evaluation = EvalContext(zone=context.zone, regex_limit_s=self._configuration.get(REGEX_LIMIT_MS) / 1000)
-        return retype(optimize(root, bounded(_Abilities(context), evaluation)))
+        return retype(optimize(refuse_correlated_values(root), bounded(_Abilities(context), evaluation)))
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""

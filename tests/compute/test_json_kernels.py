@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flowsql_compute.eval.compile import compile_projections
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.json import plain_documents as json_kernels
+from flowsql_compute.eval.json.variant import names_of, parse_variant, plain_parts, stored, value_of
 from flowsql_compute.functions.registry import Options, resolve_call
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import InputRef, Literal
@@ -163,3 +164,23 @@ def test_plain_documents_are_not_left(text: str, shown: str) -> None:
     compact = json_kernels.compact(*json_kernels.whole(pa.array([text])), ordered=True, trimmed=True)
     assert compact.text.to_pylist() == [shown]
     assert json_kernels.find(pa.array([text]), ()).kind[0] != json_kernels.ODD
+
+
+@given(st.lists(_VALUES, min_size=1, max_size=8), st.sampled_from(["a", "ab", 1, 2]), st.sampled_from(["b", "z", 1]))
+def test_parts_of_variants_keep_the_names_of_their_document(
+    values: list[Any], first: str | int, next: str | int
+) -> None:
+    column: pa.Array = pa.array([*(parse_variant(json.dumps(value), False) for value in values), None], pa.string())
+    for step in (first, next):
+        quick, left = plain_parts(column, step)
+        slow = [None if text is None else _part(text, step) for text in column.to_pylist()]
+        made = [one if take else two for take, one, two in zip(left, slow, quick.to_pylist(), strict=True)]
+        assert made == slow
+        column = pa.array(slow, pa.string())
+
+
+def _part(text: str, step: str | int) -> str | None:
+    value = value_of(text)
+    if isinstance(step, str):
+        return stored(value[step], names_of(text, value)) if isinstance(value, dict) and step in value else None
+    return stored(value[step - 1], names_of(text, value)) if isinstance(value, list) and step <= len(value) else None

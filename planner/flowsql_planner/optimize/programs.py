@@ -10,7 +10,6 @@ from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
 from flowsql_planner.optimize.queries.beside_queries import beside_queries
-from flowsql_planner.optimize.queries.correlated_values import refuse_correlated_values
 from flowsql_planner.optimize.queries.decorrelate import decorrelate
 from flowsql_planner.optimize.queries.lift_subqueries import lift_subqueries
 from flowsql_planner.optimize.queries.push_filter_through_set_operation import push_filter_through_set_operation
@@ -91,7 +90,6 @@ def streaming(
     where they can; else only those with a hint.
     """
     return (
-        Stage("correlated values", tree_rules=(refuse_correlated_values,)),
         # Queries leave expressions before anything else, so that every rule sees what is in them.
         Stage("subqueries", rules=(lift_subqueries,)),
         Stage("correlations", tree_rules=(*((rank_correlated_sorts,) if ranks else ()), decorrelate)),
@@ -132,7 +130,6 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
     """
     tidy: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_comparisons)
     return (
-        Stage("correlated values", tree_rules=(refuse_correlated_values,)),
         # LATERAL queries alone: those of expressions stay in them.
         Stage("correlations", tree_rules=(decorrelate,)),
         Stage("compare", rules=(simplify_comparisons, push_typeof_into_inputs)),

@@ -21,7 +21,7 @@ from flowsql_planner.optimize.queries.subquery_forms import has_rows
 
 
 def refuse_correlated_values(root: Rel) -> Rel:
-    """Return a plan that has a join for each of its queries.
+    """Return the plan as it is, if each of its queries has a join.
 
     Raises:
         PlanError: with the column that a query reads of the row around it.

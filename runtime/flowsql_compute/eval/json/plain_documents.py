@@ -124,6 +124,21 @@ def compact(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, ordered: boo
     return Compact(make_strings(offsets, out[: offsets[-1]], state > 0, pa.string()), state)
 
 
+def member_names(column: pa.Array, skipped: Bools) -> tuple[pa.Array, Bools]:
+    """The names in each document as ``kernels.json.names.member_names``, '' in rows skipped; which are left."""
+    # What reads no part of a VARIANT does not load it.
+    from flowsql_compute.kernels.json.names import MOST_NAMES
+    from flowsql_compute.kernels.json.names import member_names as find_names
+
+    offsets, data = string_buffers(column)
+    n = len(column)
+    starts, ends = np.empty(MOST_NAMES, dtype=np.int64), np.empty(MOST_NAMES, dtype=np.int64)
+    left = np.empty(n, dtype=np.bool_)
+    out_offsets, out = np.empty(n + 1, dtype=np.int32), np.empty(int(offsets[-1] - offsets[0]) + 1, dtype=np.uint8)
+    find_names(for_kernel(offsets), for_kernel(data), for_kernel(skipped), starts, ends, left, out_offsets, out)
+    return make_strings(out_offsets, out[: out_offsets[-1]], None, pa.string()), left
+
+
 def whole(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64s, Int64s]:
     """Data, low and high of all bytes of each row, -1 for NULL."""
     offsets, data = string_buffers(column)

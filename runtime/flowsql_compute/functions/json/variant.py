@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.json import plain_documents as json_kernels
-from flowsql_compute.eval.json.variant import parse_variant, plain_parts, plain_variants, stored, value_of
+from flowsql_compute.eval.json.variant import names_of, parse_variant, plain_parts, plain_variants, stored, value_of
 from flowsql_compute.eval.nested.lists import column_of
 from flowsql_compute.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.errors import ExecutionError
@@ -89,7 +89,7 @@ def _member(text: str, key: str) -> str | None:
             "variant-access",
             "String key access on variant requires an object variant, but a non-object variant was provided.",
         )
-    return stored(value[key]) if key in value else None
+    return stored(value[key], names_of(text, value)) if key in value else None
 
 
 def _element(text: str, place: int) -> str | None:
@@ -99,4 +99,4 @@ def _element(text: str, place: int) -> str | None:
             "variant-access",
             "Integer index access on variant requires an array variant, but a non-array variant was provided.",
         )
-    return stored(value[place - 1]) if 1 <= place <= len(value) else None
+    return stored(value[place - 1], names_of(text, value)) if 1 <= place <= len(value) else None
