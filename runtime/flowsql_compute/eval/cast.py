@@ -275,6 +275,8 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
             if wanted > per_second:
                 require_range(wall // per_second if valid is None else np.where(valid, wall // per_second, 0), target)
             wall = wall * (wanted // per_second) if wanted >= per_second else wall // (per_second // wanted)
+            if isinstance(dst, t.TimestampLtzType) and not isinstance(src, t.TimestampLtzType):
+                wall = local_to_utc(wall, wanted, context.zone)
             digits = {"ms": 3, "us": 6, "ns": 9}[target.unit]
             if precision < digits:
                 step = 10 ** (digits - precision)
@@ -282,8 +284,6 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
                 wall = wall // step * step if precision >= 3 else wall // 10 ** (digits - 3)
             if precision < 3:
                 wall = (wall - np.fmod(wall, 10 ** (3 - precision))) * 10 ** (digits - 3)
-            if isinstance(dst, t.TimestampLtzType) and not isinstance(src, t.TimestampLtzType):
-                wall = local_to_utc(wall, wanted, context.zone)
             return make_array(wall, valid, target)
     raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
 

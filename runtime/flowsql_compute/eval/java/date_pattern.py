@@ -366,5 +366,7 @@ def _week(row: dict[str, int], letter: str, count: int) -> str:
     else:
         start = civil_days(year, 1, 1)
     if letter == "Y":
-        return _year(year, count)
+        # The years of weeks have a sign where they are longer than asked for.
+        sign = "+" if count >= 4 and len(str(year)) > count else ""
+        return sign + _year(year, count)
     return str((sunday - (start - (start + 4) % 7)) // 7 + 1).rjust(count, "0")

@@ -16,7 +16,13 @@ from flowsql_compute.eval.columns import Bools, make_array
 from flowsql_compute.eval.distinct import map_distinct
 from flowsql_compute.eval.java.date_pattern import Token, format_moments, pattern_tokens
 from flowsql_compute.eval.java.zone_names import LONG_NAMES
-from flowsql_compute.eval.time.calendar import civil_from_days, days_from_civil, old_calendar_local, zone_of
+from flowsql_compute.eval.time.calendar import (
+    civil_from_days,
+    days_from_civil,
+    historic_from_days,
+    old_calendar_local,
+    zone_of,
+)
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 
@@ -33,10 +39,20 @@ def format_seconds(seconds: Int64s, valid: Bools | None, zone: str, pattern: str
         ExecutionError: a letter that the pattern language lacks.
     """
     tokens = pattern_tokens(pattern)
-    wall = _historic(old_calendar_local(seconds, zone))
+    local = old_calendar_local(seconds, zone)
+    wall = _historic(local)
     for token in tokens:
         if token.letter and token.letter not in _LETTERS:
             raise ExecutionError("bad-pattern", f"Illegal pattern character '{token.letter}'")
+    early = bool(len(local)) and int(local.min()) < HISTORIC_DAYS * 86_400
+    if early:
+        # Columns of our days do not load what few dates need.
+        from flowsql_compute.eval.java.historic_dates import historic_texts
+
+        texts = [
+            historic_texts(token, local // 86_400, valid, _piece(token, seconds, wall, valid, zone)) for token in tokens
+        ]
+        return pc.binary_join_element_wise(*texts, "")
     if all(_is_shared(token) for token in tokens):
         # Arrow prints milliseconds in the usual pattern faster than digits are made here.
         near = not len(wall) or (int(wall.min()) > -(2**50) and int(wall.max()) < 2**50)
@@ -51,29 +67,24 @@ def _historic(wall: Int64s) -> Int64s:
     if not len(early):
         return wall
     days = wall[early] // 86_400
-    # The Julian date of a day: years of 365.25 days from March on.
-    shifted = 4 * (days + 719_470) + 3
-    year = shifted // 1461
-    of_year = shifted % 1461 // 4
-    months = (5 * of_year + 2) // 153
-    day = of_year - (153 * months + 2) // 5 + 1
-    month = np.where(months < 10, months + 3, months - 9)
     made = wall.copy()
-    made[early] += (days_from_civil(year + (month <= 2), month, day) - days) * 86_400
+    made[early] += (days_from_civil(*historic_from_days(days)) - days) * 86_400
     return made
 
 
 #: 15 October 1582 as epoch days.
 _CUTOVER = -141_427
+#: The first day of 1583: days of years before it are counted otherwise than in the new calendar.
+HISTORIC_DAYS = -141_349
 
 
 def _is_shared(token: Token) -> bool:
     """Whether ``DateTimeFormatter`` writes the same."""
     if not token.letter:
         return True
-    if token.letter in "FuzZXS":
+    if token.letter in "FuYzZXS":
         return False
-    most = {"D": 3, "M": 4, "L": 4, "E": 4, "y": 9, "Y": 9}.get(token.letter, 2)
+    most = {"D": 3, "M": 4, "L": 4, "E": 4, "y": 9}.get(token.letter, 2)
     return token.count <= most
 
 
@@ -85,6 +96,8 @@ def _piece(token: Token, seconds: Int64s, wall: Int64s, valid: Bools | None, zon
         return _padded(format_moments(wall, valid, 1, letter), token.count)
     if letter in "MLE":
         return format_moments(wall, valid, 1, letter * min(token.count, 4))
+    if letter == "Y":
+        return pc.utf8_ltrim(format_moments(wall, valid, 1, letter * token.count), characters="+")
     if letter == "S":
         return _padded(_number(np.zeros_like(wall), valid), token.count)
     if letter == "u":

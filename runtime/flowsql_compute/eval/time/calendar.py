@@ -48,6 +48,26 @@ def civil_from_days(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
     return year, month, day
 
 
+def historic_from_days(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
+    """Year, month and day of epoch days, shape (n,) each: before 15 October 1582 those of the Julian calendar."""
+    year, month, day = civil_from_days(days)
+    early = days < _NEW_CALENDAR
+    if not early.any():
+        return year, month, day
+    # Years of 365.25 days from March on.
+    shifted = 4 * (days[early].astype(np.int64) + 719_470) + 3
+    of_year = shifted % 1461 // 4
+    months = (5 * of_year + 2) // 153
+    year[early] = shifted // 1461 + (months >= 10)
+    month[early] = months + np.where(months < 10, 3, -9)
+    day[early] = of_year - (153 * months + 2) // 5 + 1
+    return year, month, day
+
+
+#: 15 October 1582 as epoch days.
+_NEW_CALENDAR = -141_427
+
+
 def days_from_civil(year: npt.NDArray[Any], month: npt.NDArray[Any], day: npt.NDArray[Any]) -> Int64s:
     """Epoch days of a date; ``month`` 1-12, ``day`` may run over."""
     if year.ndim == 1 and len(year) >= _LONG:
@@ -178,10 +198,11 @@ def local_to_utc(values: npt.NDArray[Any], per_second: int, zone: str, later: bo
     return np.where(again, second, made)
 
 
-def old_calendar_local(seconds: Int64s, zone: str) -> Int64s:
+def old_calendar_local(values: Int64s, zone: str, per_second: int = 1) -> Int64s:
     """Points in time as wall clock of Java's old zones: the standard time before 1900, no local mean times."""
-    made = utc_to_local(seconds, 1, zone)
-    return np.where(seconds < _ZONES_BEGIN, seconds + standard_offset(zone), made)
+    made = utc_to_local(values, per_second, zone)
+    early = values < _ZONES_BEGIN * per_second
+    return np.where(early, values + standard_offset(zone) * per_second, made) if early.any() else made
 
 
 def old_calendar_utc(walls: Int64s, zone: str) -> Int64s:

@@ -16,9 +16,11 @@ from flowsql_compute.eval.time.calendar import (
     civil_from_days,
     days_from_civil,
     iso_week,
+    old_calendar_local,
     require_range,
     utc_to_local,
 )
+from flowsql_compute.eval.time.rounding import rounded_days
 from flowsql_compute.functions.registry import (
     CUSTOM,
     NOT_NULL,
@@ -139,9 +141,9 @@ def current_watermark(call: Invocation, rowtime: Any) -> Any:
 
 def _check_extract(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     unit, type_ = options["unit"], args[0].type
-    clock = unit in ("NANOSECOND", "MICROSECOND", *_CLOCK_UNITS)
-    if isinstance(type_, t.TimeType) and not clock and unit != "EPOCH":
-        raise BindError("bad-unit", f"unit {unit} can not be applied to time variable", args[0].span)
+    if isinstance(type_, t.TimeType) and unit not in _CLOCK_UNITS:
+        shown = type_.as_nullable() if unit in _TOO_FINE else "time"
+        raise BindError("bad-unit", f"unit {unit} can not be applied to {shown} variable", args[0].span)
     if isinstance(type_, t.DateType) and unit in ("MICROSECOND", "NANOSECOND"):
         raise BindError("bad-unit", f"unit {unit} can not be applied to DATE variable", args[0].span)
     return t.BIGINT
@@ -204,7 +206,7 @@ def _split(values: Int64s, type_: t.LogicalType, zone: str, fine: bool = False) 
             return np.zeros_like(values), values, 1000
     per_second = UNITS_PER_SECOND[to_arrow(type_).unit]
     if isinstance(type_, t.TimestampLtzType):
-        values = utc_to_local(values, per_second, zone)
+        values = old_calendar_local(values, zone, per_second)
     if per_second > 1000 and not fine:
         values, per_second = values // (per_second // 1000), 1000
     days = _truncated(values, 86_400 * per_second)
@@ -213,6 +215,9 @@ def _split(values: Int64s, type_: t.LogicalType, zone: str, fine: bool = False) 
 
 def _part(unit: str, values: Int64s, type_: t.LogicalType, zone: str) -> Int64s:
     days, clock, per_second = _split(values, type_, zone, unit in ("MICROSECOND", "NANOSECOND"))
+    if isinstance(type_, t.DateType) and unit in _CLOCK_UNITS:
+        # Flink takes the days for milliseconds.
+        clock = values
     match unit:
         case "HOUR":
             return _truncated(clock, 3600 * per_second)
@@ -302,14 +307,14 @@ for _name, _unit, _doc in (
 def _unit_rule(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     if "unit" not in options:
         return None
-    fine = isinstance(args[0].type, t.TimestampType | t.TimestampLtzType) and options["unit"] in _TOO_FINE
+    fine = not isinstance(args[0].type, t.TimeType) and options["unit"] in _TOO_FINE
     if options["unit"] not in _ROUNDED_TO and not fine:
         raise BindError("bad-unit", f"a moment can not be rounded to {options['unit']}", args[0].span)
     return args[0].type
 
 
 _ROUNDED_TO = frozenset({*_FIXED_UNITS_MS, *_MONTH_UNITS})
-#: Flink divides by zero for them.
+#: Flink divides by zero for them, but for a DATE.
 _TOO_FINE = ("MICROSECOND", "NANOSECOND")
 
 
@@ -332,18 +337,23 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     arrow_type = to_arrow(call.type)
     match type_:
         case t.DateType():
-            made = values if unit in _CLOCK_UNITS else _round_date(values, unit, up)
+            made = values if unit in _CLOCK_UNITS or unit in _TOO_FINE else rounded_days(values, unit, up)
             return make_array(made.astype(np.int32), valid, arrow_type)
         case t.TimeType():
-            step = _CLOCK_UNITS.get(unit, DAY_MS)
-            made = -(-values // step) * step if up else values // step * step
-            if up and np.any(made[slice(None) if valid is None else valid] >= DAY_MS):
+            if unit in _CLOCK_UNITS:
+                step = _CLOCK_UNITS[unit]
+                made = -(-values // step) * step if up else values // step * step
+            else:
+                # Flink takes the milliseconds for days.
+                made = rounded_days(values, unit, up)
+            there = made if valid is None else made[valid]
+            if np.any((there >= DAY_MS) | (there < 0)):
                 raise ExecutionError("time-range", "Hour out of range: [24]")
             return make_array((made % DAY_MS).astype(np.int32), valid, arrow_type)
     per_second = UNITS_PER_SECOND[arrow_type.unit]
     zone = call.context.zone if isinstance(type_, t.TimestampLtzType) else "UTC"
     # Flink rounds milliseconds: what is finer is cut off before. The zone's offset at the moment counts for both ends.
-    wall = utc_to_local(values, per_second, zone)
+    wall = old_calendar_local(values, zone, per_second)
     offset = wall - values
     # To milliseconds, a TIMESTAMP of finer ones goes up.
     fine = up and unit == "MILLISECOND" and isinstance(type_, t.TimestampType)
@@ -354,47 +364,9 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     elif unit in _TOO_FINE:
         raise ExecutionError("division-by-zero", "/ by zero")
     else:
-        wall = _round_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS
+        wall = rounded_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS
     require_range(wall // 1000 if valid is None else np.where(valid, wall // 1000, 0), arrow_type)
     return make_array(wall * (per_second // 1000) - offset, valid, arrow_type)
-
-
-def _round_date(days: Int64s, unit: str, up: bool) -> Int64s:
-    """Epoch days of the unit's start. The ceiling of a DATE to DAY is the next day in Flink, whatever the day."""
-    return days + up if unit == "DAY" else _round_days(days, unit, up)
-
-
-def _round_days(days: Int64s, unit: str, up: bool) -> Int64s:
-    """Epoch days of the unit's start. Flink's ceiling stays on a day that starts a unit, whatever its clock shows.
-
-    A quarter starts on the first of January only, and longer units than a year never do.
-    """
-    if not up:
-        return _unit_start(days, unit, 0)
-    start, following = _unit_start(days, unit, 0), _unit_start(days, unit, 1)
-    stays = start == days
-    if unit == "QUARTER":
-        stays &= civil_from_days(days)[1] == 1
-    return following if unit in ("DECADE", "CENTURY", "MILLENNIUM") else np.where(stays, days, following)
-
-
-def _unit_start(days: Int64s, unit: str, ahead: int) -> Int64s:
-    """The first day of the unit that a day lies in, or of one so many units ahead."""
-    if unit == "DAY":
-        return days + ahead
-    if unit == "WEEK":
-        return days - (days + 4) % 7 + 7 * ahead
-    year, month, _ = civil_from_days(days)
-    one = np.ones_like(year)
-    if unit in ("YEAR", "QUARTER", "MONTH"):
-        size = _MONTH_UNITS[unit]
-        first = (month - 1) // size * size + size * ahead
-        return days_from_civil(year + first // 12, first % 12 + 1, one)
-    spans: dict[str, tuple[int, int]] = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
-    if unit not in spans:
-        raise BindError("bad-unit", f"a moment can not be rounded to {unit}")
-    size, shift = spans[unit]
-    return days_from_civil((year - shift) // size * size + shift + size * ahead, one, one)
 
 
 # Adding and subtracting
