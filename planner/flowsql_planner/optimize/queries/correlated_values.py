@@ -35,7 +35,7 @@ def refuse_correlated_values(root: Rel) -> Rel:
 def _correlated(root: Rel) -> Iterator[tuple[Rel, bool]]:
     """The queries of a plan that read the row around them, those inside of queries too; True for semi joins."""
     for rel in walk(root):
-        if isinstance(rel, Apply) and is_correlated(rel.right):
+        if isinstance(rel, Apply) and is_correlated(_query(rel)):
             yield rel.right, False
         for expr in expressions(rel):
             parts = conjuncts(expr) if isinstance(rel, Filter) else (expr,)
@@ -48,6 +48,14 @@ def _correlated(root: Rel) -> Iterator[tuple[Rel, bool]]:
                 yield from _correlated(plan)
                 if is_correlated(plan) and not _needs_no_join(call):
                     yield plan, semi and call.function != SCALAR
+
+
+def _query(rel: Apply) -> Rel:
+    """The query of LATERAL without the condition of its join, which the binder asks inside of it."""
+    right = rel.right
+    if isinstance(right, Filter) and right.span and rel.span and right.span.start < rel.span.start:
+        return right.input
+    return right
 
 
 def _needs_no_join(call: Call) -> bool:

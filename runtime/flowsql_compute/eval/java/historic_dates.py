@@ -89,5 +89,5 @@ def _week(first: int, day: int) -> int:
 
 def _week_year(year: int, days_left: int, next_starts: int, count: int) -> str:
     """The year of a week; ``next_starts``: the day of the week of next January 1st, 0 for Sunday."""
-    found = year + (0 < next_starts and days_left <= next_starts)
+    found = year + (next_starts > 0 and days_left <= next_starts)
     return str(found % 100).rjust(2, "0") if count == 2 else str(found).rjust(count, "0")
