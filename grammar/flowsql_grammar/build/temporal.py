@@ -34,6 +34,9 @@ def is_date(text: str) -> bool:
     year, month, day = (int(part) for part in found.groups())
     if not (year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
         return False
+    if year == 1582 and month == 10 and 4 < day < 15:
+        # Where the new calendar took the place of the old one, ten days are missing.
+        return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return leap or month != 2 or day <= 28
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowsql_compute.eval.nested.equality import BY_IDENTITY
 from flowsql_core.expr import Call, Case, Expr, InputRef, Literal, children, walk
-from flowsql_core.types.logical import ApproximateType, BooleanType, DecimalType
+from flowsql_core.types.logical import ApproximateType, BooleanType, DecimalType, is_nested
 
 _SAME = {"=": True, "<=": True, ">=": True, "<>": False, "<": False, ">": False}
 
@@ -73,7 +74,8 @@ def simplified(node: Expr) -> Expr | None:
         case Call(function="IS DISTINCT FROM" | "IS NOT DISTINCT FROM" as function, args=(one, other)) if not (
             one.type.nullable or other.type.nullable
         ):
-            return Call("<>" if function == "IS DISTINCT FROM" else "=", node.args, node.type, (), node.span)
+            options = BY_IDENTITY if is_nested(one.type) else ()
+            return Call("<>" if function == "IS DISTINCT FROM" else "=", node.args, node.type, options, node.span)
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_compute.eval.exact_order import compared_exactly, digits_kept, exceed_a_decimal
-from flowsql_compute.eval.nested.equality import nested_equal
+from flowsql_compute.eval.nested.equality import BY_IDENTITY, nested_equal
 from flowsql_compute.functions.registry import (
     CUSTOM,
     NOT_NULL,
@@ -170,8 +170,27 @@ def _to_equal_numbers(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Exp
 
 
 def _to_equal_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
-    """As for other comparisons, but what is never equal stays as it is."""
-    return args if _never_equal(args[0].type, args[1].type) else _to_meeting_type(args, type_)
+    """As for other comparisons, but what is never equal stays as it is.
+
+    A text that is no moment is NULL beside a moment, unless it is written out.
+
+    Source: Flink, ``ScalarOperatorGens.generateEquals``.
+    """
+    if _never_equal(args[0].type, args[1].type):
+        return args
+    made = _to_meeting_type(args, type_)
+    return tuple(
+        _asked(cast) if isinstance(arg.type, t.CharacterType) else cast for arg, cast in zip(args, made, strict=True)
+    )
+
+
+def _asked(cast: Expr) -> Expr:
+    match cast:
+        case Cast(operand=Literal()):
+            return cast
+        case Cast(type=t.DateTimeType() as moment):
+            return replace(cast, type=moment.as_nullable(), safe=True)
+    return cast
 
 
 def _same_representation(a: t.LogicalType, b: t.LogicalType) -> bool:
@@ -210,8 +229,13 @@ def _rewrite_row_equality(args: tuple[Expr, ...], span: Span | None) -> Expr | N
         check=_check_equality, rewrite=_rewrite_row_equality, spark="({0} = {1})")  # fmt: skip
 def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
+    return _equal(call, a, b, by_equality=call.options != BY_IDENTITY)
+
+
+def _equal(call: Invocation, a: Any, b: Any, by_equality: bool) -> Any:
+    """As :func:`equal`; not ``by_equality``: as IN and IS NOT DISTINCT FROM compare arrays."""
     if _nested(call):
-        return nested_equal(call, a, b)
+        return nested_equal(call, a, b, by_equality)
     if _never_equal(*call.arg_types):
         return _where_known(a, b, False, call.n)
     if exceed_a_decimal(*call.arg_types):
@@ -224,7 +248,7 @@ def equal(call: Invocation, a: Any, b: Any) -> Any:
 def not_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ; NULL when one is NULL."""
     if _nested(call):
-        return pc.invert(nested_equal(call, a, b))
+        return pc.invert(nested_equal(call, a, b, by_equality=call.options != BY_IDENTITY))
     if _never_equal(*call.arg_types):
         return _where_known(a, b, True, call.n)
     if exceed_a_decimal(*call.arg_types):
@@ -344,7 +368,7 @@ def is_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
         coerce=_to_distinct_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
 def is_not_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal, where NULL is equal to NULL."""
-    same = equal(call, a, b)
+    same = _equal(call, a, b, by_equality=False)
     return pc.coalesce(same, pc.and_(pc.is_null(a), pc.is_null(b)))
 
 
@@ -385,7 +409,7 @@ def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...
 
 def _in_operands_type(arg: Expr, operand: t.LogicalType) -> Expr:
     """A whole number that is looked for among DECIMALs is NULL where it has no place in their type."""
-    if isinstance(arg, Literal) and isinstance(arg.type, t.IntegerType) and isinstance(operand, t.DecimalType):
+    if isinstance(arg.type, t.IntegerType) and isinstance(operand, t.DecimalType):
         return implicit_cast(arg, operand.as_nullable())
     return arg
 
@@ -412,7 +436,7 @@ def in_(call: Invocation, operand: Any, *values: Any) -> Any:
             found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
         return pc.if_else(pc.is_valid(operand), found, pa.scalar(None, pa.bool_()))
     pair = replace(call, arg_types=call.arg_types[:2])
-    return reduce(pc.or_kleene, [equal(pair, operand, value) for value in values])
+    return reduce(pc.or_kleene, [_equal(pair, operand, value, by_equality=False) for value in values])
 
 
 # Conditionals

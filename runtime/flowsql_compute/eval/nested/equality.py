@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from flowsql_core.expr import Call, Cast, Expr, Literal
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 
+#: Options of ``=`` and ``<>`` that take the place of IS [NOT] DISTINCT FROM.
+BY_IDENTITY: Final = (("compared", "identity"),)
+
 
 @record
 class _Pair:
@@ -23,7 +26,7 @@ class _Pair:
     b: pa.Array
 
 
-def nested_equal(call: Any, a: Any, b: Any) -> pa.Array:
+def nested_equal(call: Any, a: Any, b: Any, by_equality: bool) -> pa.Array:
     """Whether two columns of one nested type are equal, row by row; NULL where one is NULL.
 
     Two arrays that ``ARRAY[...]`` makes are compared as they are stored: -0.0 is not 0.0, NaN is NaN, NULL is NULL. Of
@@ -33,6 +36,8 @@ def nested_equal(call: Any, a: Any, b: Any) -> pa.Array:
 
     Args:
         call: has the number of rows in ``n`` and the arguments in ``args``.
+        by_equality: ``=`` and ``<>``, for which an array that is cast to elements of another type is not one that
+            ``ARRAY[...]`` makes.
 
     Source: Flink, ``ScalarOperatorGens.generateArrayComparison`` (arrays are ``BinaryArrayData``),
     ``generateMapComparison``.
@@ -40,9 +45,8 @@ def nested_equal(call: Any, a: Any, b: Any) -> pa.Array:
     left = spread(a, call.n) if isinstance(a, pa.Scalar) else a
     right = spread(b, call.n) if isinstance(b, pa.Scalar) else b
     valid = _both(validity(left), validity(right))
-    return make_array(
-        _same(_Pair(left, right), _Level.BINARY if _are_made(call.args) else _Level.PLAIN), valid, pa.bool_()
-    )
+    made = _are_made(call.args) and not (by_equality and any(map(_has_other_elements, call.args)))
+    return make_array(_same(_Pair(left, right), _Level.BINARY if made else _Level.PLAIN), valid, pa.bool_())
 
 
 class _Level(enum.Enum):
@@ -64,6 +68,18 @@ def _is_made(arg: Expr) -> bool:
     if isinstance(arg, Call) and arg.function == "ROW":
         return all(not t.is_nested(part.type) or _is_made(part) for part in arg.args)
     return isinstance(arg, Literal) or (isinstance(arg, Call) and arg.function == "ARRAY")
+
+
+def _has_other_elements(arg: Expr) -> bool:
+    """True for an array that is cast to elements of another type."""
+    return isinstance(arg, Cast) and not _same_elements(arg.operand.type, arg.type)
+
+
+def _same_elements(a: t.LogicalType, b: t.LogicalType) -> bool:
+    while isinstance(a, t.ArrayType) and isinstance(b, t.ArrayType):
+        a, b = a.element, b.element
+    texts = isinstance(a, t.CharacterType) and isinstance(b, t.CharacterType)
+    return texts or isinstance(a, t.NullType) or t.is_nested(a) or a.root == b.root
 
 
 def _both(a: Bools | None, b: Bools | None) -> Bools | None:

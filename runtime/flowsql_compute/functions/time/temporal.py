@@ -347,7 +347,7 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
                 # Flink takes the milliseconds for days.
                 made = rounded_days(values, unit, up)
             there = made if valid is None else made[valid]
-            if np.any((there >= DAY_MS) | (there < 0)):
+            if np.any(there >= DAY_MS):
                 raise ExecutionError("time-range", "Hour out of range: [24]")
             return make_array((made % DAY_MS).astype(np.int32), valid, arrow_type)
     per_second = UNITS_PER_SECOND[arrow_type.unit]
