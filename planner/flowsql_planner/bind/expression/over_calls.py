@@ -103,6 +103,8 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
     frame = None if window.frame is None else _frame(binder, window.frame)
     if window.frame is not None and frame is not None and frame.unit is FrameUnit.RANGE:
         _check_range(frame, order, window.frame.span)
+    if streaming and name == "LAG" and len(args) == 3:
+        _refuse_other_default(args[0].type, args[2])
     if user is None:
         args, type_, declared = _typed(name, args, frame, node.span)
     else:
@@ -349,6 +351,20 @@ def _neighbour(name: str, args: list[Expr], span: Span) -> tuple[list[Expr], t.L
         raise BindError("lag-default", f"the default of {name} does not fit {value.type.as_nullable()}", span)
     # As in Flink, a default that is NOT NULL makes the column so, whatever its values are.
     return [value, args[1], otherwise], value.type.as_nullable(otherwise.type.nullable)
+
+
+def _refuse_other_default(type_: t.LogicalType, default: Expr) -> None:
+    """In streaming the default of LAG has the type of the values; batch mode casts it.
+
+    Raises:
+        BindError: it has another one.
+    """
+    wanted, given = t.without_attribute(type_), t.without_attribute(default.type)
+    texts = isinstance(wanted, t.CharacterType) and isinstance(given, t.CharacterType)
+    if not texts and wanted.root != given.root and not isinstance(given, t.NullType):
+        shown = wanted.as_nullable()
+        message = f"Please explicitly cast default value {given.as_nullable()} to {shown}."
+        raise BindError("lag-default", message, default.span, f"write CAST(... AS {shown})")
 
 
 def _number_of_rows(name: str, offset: Expr, span: Span) -> Expr:

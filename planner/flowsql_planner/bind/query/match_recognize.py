@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from flowsql_compute.eval.not_null import declare
 from flowsql_compute.functions.registry import is_aggregate
 from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, remap_inputs
@@ -83,12 +84,14 @@ class _PatternBinder(ExpressionBinder):
         assert isinstance(found, InputRef)
         if self.row_of is not None:
             self.row_of.append(variable)
+            made: Expr = found
         else:
             assert self.reads is not None
             first, offset = self.navigation or (False, 0)
             read = PatternColumn(variable, found.index, first, offset)
-            found = self.reads.column(read, found.type.as_nullable(), node.span)
-        made: Expr = found
+            made = self.reads.column(read, found.type.as_nullable(), node.span)
+            # As in Flink, a measure over a column NOT NULL is so, though there may be no row.
+            made = declare(made, found.type) if self.measures else made
         for part in parts[used:]:
             made = self.field(made, part.text, part.span)
         return made

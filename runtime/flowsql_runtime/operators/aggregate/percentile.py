@@ -33,7 +33,7 @@ def percentiles(
         type_: ``float64`` for one fraction, else a list of it.
 
     Returns:
-        NULL for a group without values.
+        NULL for a group without values, and for a list of no fractions.
 
     Raises:
         ExecutionError: a fraction of a row is not from 0 to 1.
@@ -64,7 +64,8 @@ def percentiles(
         return make_array(results, filled, type_)
     offsets = np.zeros(n + 1, dtype=np.int32)
     np.cumsum(np.where(filled, sizes, 0), out=offsets[1:])
-    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(results[filled[groups]]), mask=pa.array(~filled))
+    none = ~filled | (sizes == 0)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(results[filled[groups]]), mask=pa.array(none))
     return lists.cast(type_)
 
 
