@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.exact_order import compared_exactly, digits_kept, exceed_a_decimal
 from flowsql_compute.eval.nested.equality import BY_IDENTITY, nested_equal
+from flowsql_compute.eval.total_order import TOTAL_ORDER, compared, in_total_order
 from flowsql_compute.functions.registry import (
     CUSTOM,
     NOT_NULL,
@@ -33,7 +33,6 @@ from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import branch_type, common_type, function_type, mixes_dates
 
 #: The option of a comparison of approximate numbers by Java's total order.
-TOTAL_ORDER = (("order", "total"),)
 
 
 def _to_boolean(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
@@ -299,7 +298,7 @@ def less(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less; text by its UTF-8 bytes."""
     if exceed_a_decimal(*call.arg_types):
         return compared_exactly(a, b, call.n, operator.lt)
-    return _compared(call, a, b, pc.less, pc.greater_equal)
+    return compared(call, a, b, pc.less, pc.greater_equal)
 
 
 @scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
@@ -308,7 +307,7 @@ def less_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less or equal."""
     if exceed_a_decimal(*call.arg_types):
         return compared_exactly(a, b, call.n, operator.le)
-    return _compared(call, a, b, pc.less_equal, pc.greater)
+    return compared(call, a, b, pc.less_equal, pc.greater)
 
 
 @scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
@@ -317,7 +316,7 @@ def greater(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater."""
     if exceed_a_decimal(*call.arg_types):
         return compared_exactly(a, b, call.n, operator.gt)
-    return _compared(call, a, b, pc.greater, pc.less_equal)
+    return compared(call, a, b, pc.greater, pc.less_equal)
 
 
 @scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_order,
@@ -326,35 +325,7 @@ def greater_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater or equal."""
     if exceed_a_decimal(*call.arg_types):
         return compared_exactly(a, b, call.n, operator.ge)
-    return _compared(call, a, b, pc.greater_equal, pc.less)
-
-
-def _compared(call: Invocation, a: Any, b: Any, compare: Any, opposite: Any) -> Any:
-    """One comparison, and the one that is its negation."""
-    if call.options != TOTAL_ORDER:
-        return compare(*_ordered(a, b))
-    greater_wins = opposite in (pc.less, pc.less_equal)
-    number = b if greater_wins else a
-    if all(not isinstance(value, pa.Scalar) or _is_plain(value) for value in (a, b)):
-        if isinstance(number, pa.Scalar):
-            # Of a column's NaN the opposite is not TRUE.
-            return pc.invert(opposite(a, b))
-        if isinstance(a, pa.Scalar) or isinstance(b, pa.Scalar):
-            return compare(a, b)
-    return compare(_in_total_order(a), _in_total_order(b))
-
-
-def _is_plain(number: pa.Scalar) -> bool:
-    """Whether one number orders among all but NaN as in Java's total order."""
-    value = number.as_py()
-    return value is not None and math.isfinite(value) and value != 0
-
-
-def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
-    """Arrow orders no booleans and no untyped NULLs: compare them as bytes."""
-    if pa.types.is_boolean(a.type) or pa.types.is_null(a.type):
-        return pc.cast(a, pa.uint8()), pc.cast(b, pa.uint8())
-    return a, b
+    return compared(call, a, b, pc.greater_equal, pc.less)
 
 
 @scalar("IS DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
@@ -569,23 +540,8 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
     best = values[0]
     for value in values[1:]:
         # A comparison with NULL is NULL, and if_else hands that on.
-        best = pc.if_else(better(_in_total_order(value), _in_total_order(best)), value, best)
+        best = pc.if_else(better(in_total_order(value), in_total_order(best)), value, best)
     return best if isinstance(best, pa.Array) else pa.repeat(best, 1)
-
-
-_GREATEST_BITS = (1 << 63) - 1
-
-
-def _in_total_order(values: Any) -> Any:
-    """Something that orders as the values do in Java's total order: -0.0 before 0.0, and NaN behind everything."""
-    if not pa.types.is_floating(values.type):
-        return _ordered(values, values)[0]
-    numbers = pc.cast(values if isinstance(values, pa.Array) else pa.repeat(values, 1), pa.float64())
-    bits = numbers.view(pa.int64())
-    # Bits of negative numbers grow the other way.
-    turned = pc.if_else(pc.less(bits, pa.scalar(0)), pc.bit_wise_xor(bits, pa.scalar(_GREATEST_BITS)), bits)
-    made = pc.if_else(pc.is_nan(numbers), pa.scalar(_GREATEST_BITS), turned)
-    return made if isinstance(values, pa.Array) else made[0]
 
 
 def _of_field(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
