@@ -166,7 +166,7 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
         if chosen is not None or not _constant(node):
             return chosen or node
         made = fold(node, context)
-        if isinstance(made.type, FloatType) and not _is_written(node, folded):
+        if isinstance(made.type, FloatType) and not _is_written(node, folded, computed):
             computed.append(made)
         folded.append(made)
         return made
@@ -185,10 +185,13 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
     return transform(made, _four_digit_year) if any(_is_far(node) for node in walk(made)) else made
 
 
-def _is_written(node: Expr, folded: list[Expr]) -> bool:
+def _is_written(node: Expr, folded: list[Expr], computed: list[Expr]) -> bool:
     """Whether a constant is a number as it is written in the query, cast to FLOAT."""
     if not isinstance(node, Cast) or not isinstance(node.operand, Literal) or isinstance(node.operand.value, str):
         return False
+    if isinstance(node.operand.type, FloatType):
+        # A cast that changes NULL or NOT NULL alone.
+        return not any(node.operand is one for one in computed)
     return not any(node.operand is one for one in folded)
 
 
