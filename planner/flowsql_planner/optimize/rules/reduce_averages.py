@@ -19,9 +19,9 @@ _DEVIATIONS: Final = frozenset({"STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAM
 def reduce_averages(root: Rel) -> Rel:
     """Aggregate(x, keys, AVG(key), AVG(a), SUM(a))  =>  Project(Aggregate(x, keys, $SUM0(a), COUNT(a)), ...).
 
-    An aggregate is reduced where it holds a deviation, or where each AVG is of a grouping key without FILTER. AVG of a
-    key becomes the key. Another AVG divides the sum in the argument's own type: that of INT wraps. Sums begin at 0
-    where the query has a SUM, else at NULL.
+    An aggregate is reduced where it holds a deviation, or where fewer calls are left: AVG of a key becomes the key, and
+    an AVG beside the SUM and COUNT of the same values needs no call. Another AVG divides the sum in the argument's own
+    type: that of INT wraps. Sums begin at 0 where the query has a SUM, else at NULL.
 
     Source: Flink's ``FlinkAggregateReduceFunctionsRule`` after Calcite's ``AggregateReduceFunctionsRule``.
     """
@@ -48,7 +48,12 @@ def _reduces(rel: Aggregate) -> bool:
     sums = [call for call in rel.calls if call.function == "SUM"]
     if any(call.function in _DEVIATIONS for call in rel.calls):
         return bool(averages or sums)
-    return bool(averages) and all(_is_of_key(rel, call) for call in averages)
+    if not averages:
+        return False
+    made = _Reduced(rel)
+    for call in rel.calls:
+        made.result(call)
+    return len(made.calls) < len(rel.calls)
 
 
 def _is_of_key(rel: Aggregate, call: AggregateCall) -> bool:
@@ -93,7 +98,8 @@ class _Reduced:
         return Case((none,), (Literal(None, type_),), total, type_, call.span)
 
     def _count(self, call: AggregateCall) -> Expr:
-        return self._call(replace(call, function="COUNT", type=BIGINT.as_nullable(False)))
+        args = call.args if call.distinct or call.args[0].type.nullable else ()
+        return self._call(replace(call, function="COUNT", args=args, type=BIGINT.as_nullable(False)))
 
     def _call(self, call: AggregateCall) -> InputRef:
         unnamed = [replace(made, name="") for made in self.calls]
