@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql.configuration import warn_program
 from flowsql_core.errors import NotSupportedYetError
@@ -29,6 +30,7 @@ class CheckpointStorage:
         """Raise where an environment cannot use the storage."""
 
 
+@public_api
 class JobManagerCheckpointStorage(CheckpointStorage):
     """In the memory of this process: gone with it, enough for restarts. There is no limit but the memory.
 

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql_core.errors import NotSupportedYetError
 
@@ -48,6 +49,7 @@ class PredefinedOptions(enum.Enum):
     FLASH_SSD_OPTIMIZED = 3
 
 
+@public_api
 class EmbeddedRocksDBStateBackend(StateBackend):
     """State in RocksDB, on local disk. What is not set here is left to the options ``state.backend.rocksdb.*``.
 

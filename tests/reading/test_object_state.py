@@ -105,7 +105,7 @@ def test_keyed_state_of_functions(parallelism: int, tmp_path: Path) -> None:
     timers = [(at.timestamp(), key, window) for at, key, window in shown("timers.event")]
     assert timers == [(1_000 + number / 1_000, f"k{number}", None) for number in range(4)]
     bytes_of = rows(f"SELECT * FROM state('{path}', '{uid}', 'key.last')")
-    assert {type(entries) for _, entries in bytes_of} == {bytes}
+    assert {type(entries) for _, entries in bytes_of} == {bytearray}
     assert len({group for group, _ in bytes_of}) == len(bytes_of) <= 4
 
 

@@ -146,7 +146,7 @@ def test_accumulators_of_python_functions(session: Session) -> None:
         "numbers_id": "BYTES",
         "numbers_distinct_amount": "BYTES",
     }
-    assert all(type(blob) is bytes for (blob,) in session.rows(f"SELECT numbers_id FROM state({state})"))
+    assert all(type(blob) is bytearray for (blob,) in session.rows(f"SELECT numbers_id FROM state({state})"))
     users = by_user([order for order in ORDERS if (order[2] or 0) > 2])
     found = session.rows(f"SELECT * FROM state({state}, unpickle => TRUE)")
     assert sorted(found) == sorted(

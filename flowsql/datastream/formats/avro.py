@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from flowsql.common.io import InputFormat
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import refused_name
 from flowsql.common.serialization import BulkWriterFactory
 from flowsql.common.type_conversion import Converter
@@ -38,6 +39,7 @@ def __getattr__(name: str) -> Any:
     return refused_name(__name__, name, _REFUSED, "the avro format of messages of DataStreams", hint)
 
 
+@public_api
 class AvroSchema:
     """An Avro schema. Made by :meth:`parse_string` and :meth:`parse_file`; ``str()`` is its JSON.
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_runtime.state.backend import StoreFactory
+from flowsql_runtime.state.backend import KeyedStateBackend, StoreFactory
 from flowsql_runtime.state.stores import KeyIndex
 
 Int32s = npt.NDArray[np.int32]
@@ -20,6 +20,13 @@ def scratch_stores() -> StoreFactory:
     from flowsql_runtime.state.resident.factory import ResidentStores
 
     return ResidentStores()
+
+
+def scratch_backend(max_parallelism: int) -> KeyedStateBackend:
+    """Return keyed state in memory that no snapshot holds: of an operator that sees one key after the other."""
+    from flowsql_runtime.state.hashmap import HashMapBackend
+
+    return HashMapBackend(max_parallelism)
 
 
 class ScratchEntries(KeyIndex, Protocol):

@@ -27,7 +27,7 @@ def form(value: Any) -> Any:
             return [form(item) for item in value]
         case Mapping():
             return [[form(key), form(item)] for key, item in value.items()]
-        case bytes():
+        case bytes() | bytearray():
             return "x" + value.hex()
         case datetime.datetime():
             zone = "" if value.tzinfo is None else "Z"

