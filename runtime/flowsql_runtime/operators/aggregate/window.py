@@ -78,6 +78,9 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
     Source: Flink, ``SlicingWindowOperator``.
     """
 
+    #: Whether HOP merges the newest slice of a window first.
+    _newest_first = True
+
     def __init__(self, spec: WindowAggregateSpec) -> None:
         super().__init__(spec)
         self._slicing = Slicing.of(spec.window)
@@ -374,7 +377,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
 
     def _merged(self, numbers: Int32s, count: int, members: Int32s) -> npt.NDArray[np.int64]:
         """Accumulators of windows; those of HOP merge their newest slice first, as in Flink."""
-        if self._slicing.kind is WindowKind.HOP:
+        if self._slicing.kind is WindowKind.HOP and self._newest_first:
             numbers, members = np.ascontiguousarray(numbers[::-1]), np.ascontiguousarray(members[::-1])
         return self._program.merged_rows(numbers, count, members)
 

@@ -83,6 +83,9 @@ class PythonWindowOperator(_PythonCalls, WindowAggregateOperator):
     Source: PyFlink, ``GroupWindowAggFunction``; Flink, ``StreamArrowPythonGroupWindowAggregateFunctionOperator``.
     """
 
+    # Functions see what they would see if each row came to its windows: the oldest values first.
+    _newest_first = False
+
 
 class BundledWindowOperator(BundleOperator[WindowAggregateSpec], PythonWindowOperator):
     """The same for bundles of rows."""
