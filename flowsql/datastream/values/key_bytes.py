@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import datetime
-import pickle
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -22,6 +21,7 @@ from flowsql.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
 )
+from flowsql_core.interpreter.object_bytes import object_bytes
 
 #: Gives the bytes of a value that is not None.
 Writer = Callable[[Any], bytes]
@@ -142,12 +142,7 @@ def _milliseconds_of_day(value: datetime.time) -> int:
 
 
 def _pickled(value: Any) -> bytes:
-    try:
-        raw = pickle.dumps(value, protocol=_PICKLED_PROTOCOL)
-    except Exception:  # pickle raises many kinds where a class is not importable
-        import cloudpickle
-
-        raw = cloudpickle.dumps(value, protocol=_PICKLED_PROTOCOL)
+    raw = object_bytes(value, _PICKLED_PROTOCOL)
     return _int32(len(raw)) + raw
 
 

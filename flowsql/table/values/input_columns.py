@@ -131,7 +131,7 @@ def _inferred(rows: Sequence[Any], names: list[str] | None) -> tuple[Sequence[t.
         )
     own = _field_names(rows[0])
     width = len(own) if own is not None else len(_sequence(rows[0], 0))
-    # Names beyond the width of the rows are nobody's, as in PyFlink.
+    # Names beyond the width of the rows are left out, as in PyFlink.
     found = own if own is not None else list(names or ())[:width]
     found += [f"_{i}" for i in range(len(found) + 1, width + 1)]
     columns = []
@@ -513,7 +513,7 @@ def pandas_to_columns(pdf: Any, schema: Any) -> Columns:
     except pa.ArrowException as error:
         raise BindError("bad-element", f"A column of the data frame has no one type: {error}") from error
     if schema is not None and _names_alone(schema):
-        # As in PyFlink: names are those of the first columns, and names beyond the columns are nobody's.
+        # As in PyFlink: names are those of the first columns; names beyond the columns are left out.
         table, schema = table.select(range(min(len(schema), table.num_columns))), list(schema)[: table.num_columns]
     return arrow_to_columns(table, schema)
 

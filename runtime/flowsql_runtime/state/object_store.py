@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from flowsql_compute.keys import key_groups
 from flowsql_core.errors import ExecutionError
+from flowsql_core.interpreter.object_bytes import object_bytes
 from flowsql_core.stream.keys import token_bytes, token_type
 
 _KEY: Final = "k0"
@@ -121,7 +122,7 @@ def pickled(name: str, items: list[Any]) -> bytes:
         ExecutionError: one cannot be pickled; it is named.
     """
     try:
-        return _bytes_of(items)
+        return object_bytes(items)
     except Exception as error:  # pickle raises many kinds
         culprit = next((item for item in items if not _can_be_pickled(item)), None)
         raise ExecutionError(
@@ -131,19 +132,9 @@ def pickled(name: str, items: list[Any]) -> bytes:
         ) from error
 
 
-def _bytes_of(items: Any) -> bytes:
-    try:
-        return pickle.dumps(items, protocol=5)
-    except Exception:  # functions and local classes need more
-        import cloudpickle
-
-        found: bytes = cloudpickle.dumps(items)
-        return found
-
-
 def _can_be_pickled(item: Any) -> bool:
     try:
-        _bytes_of(item)
+        object_bytes(item)
     except Exception:
         return False
     return True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from flowsql_core.errors import ExecutionError
+from flowsql_core.interpreter.object_bytes import object_bytes
 from flowsql_core.stream import state as api
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import Pairs
@@ -198,16 +199,10 @@ class BroadcastStates(api.OperatorStateStore):
 
 def _pickled(name: str, entries: dict[Any, Any]) -> bytes:
     try:
-        return pickle.dumps(entries, protocol=5)
-    except Exception:  # pickle raises many kinds; functions and local classes need more
-        try:
-            import cloudpickle
-
-            found: bytes = cloudpickle.dumps(entries)
-        except Exception as error:
-            raise ExecutionError(
-                "state-not-serializable",
-                f"the broadcast state '{name}' cannot be saved: {type(error).__name__}: {error}",
-                hint="keep plain values in state",
-            ) from error
-        return found
+        return object_bytes(entries)
+    except Exception as error:  # pickle raises many kinds
+        raise ExecutionError(
+            "state-not-serializable",
+            f"the broadcast state '{name}' cannot be saved: {type(error).__name__}: {error}",
+            hint="keep plain values in state",
+        ) from error

@@ -17,7 +17,7 @@ def push_typeof_into_inputs(rel: Rel) -> Rel | None:
     Flink moves projections below UNION ALL, where a column may be NOT NULL in one input alone. A filter between does
     not matter: the question moves below it. A list of rows is a union there (see ``fold_constants``).
     """
-    if not isinstance(rel, Project) or not any(map(_asks, rel.exprs)):
+    if not isinstance(rel, Project) or not any(map(_questions, rel.exprs)):
         return None
     match rel.input:
         case Union(inputs=inputs, schema=schema) as union:
@@ -69,10 +69,6 @@ def _questions(expr: Expr) -> list[Call]:
         for node in walk(expr)
         if isinstance(node, Call) and node.function == "TYPEOF" and isinstance(node.args[0], InputRef)
     ]
-
-
-def _asks(expr: Expr) -> bool:
-    return bool(_questions(expr))
 
 
 def _type_in_input(rel: Rel, index: int, wanted: LogicalType) -> LogicalType:

@@ -29,31 +29,24 @@ def reduce_averages(root: Rel) -> Rel:
 
 
 def _reduced(rel: Rel) -> Rel:
-    if not isinstance(rel, Aggregate) or rel.grouping_sets is not None or not _reduces(rel):
+    if not isinstance(rel, Aggregate) or rel.grouping_sets is not None:
+        return rel
+    functions = {call.function for call in rel.calls}
+    deviates = bool(functions & _DEVIATIONS)
+    if not ("AVG" in functions or (deviates and "SUM" in functions)):
         return rel
     made = _Reduced(rel)
     width = len(rel.grouping)
     exprs: list[Expr] = [ref(rel.schema, index) for index in range(width)]
     exprs += [made.result(call) for call in rel.calls]
     calls = tuple(made.calls)
+    if not deviates and len(calls) >= len(rel.calls):
+        return rel
     columns = (*rel.schema[:width], *(Column(call.name, call.type) for call in calls))
     properties = rel.schema[width + len(rel.calls) :]
     below = replace(rel, calls=calls, schema=(*columns, *properties))
     exprs += [ref(below.schema, len(columns) + index) for index in range(len(properties))]
     return Project(below, tuple(exprs), tuple(column.name for column in rel.schema), rel.span)
-
-
-def _reduces(rel: Aggregate) -> bool:
-    averages = [call for call in rel.calls if call.function == "AVG"]
-    sums = [call for call in rel.calls if call.function == "SUM"]
-    if any(call.function in _DEVIATIONS for call in rel.calls):
-        return bool(averages or sums)
-    if not averages:
-        return False
-    made = _Reduced(rel)
-    for call in rel.calls:
-        made.result(call)
-    return len(made.calls) < len(rel.calls)
 
 
 def _is_of_key(rel: Aggregate, call: AggregateCall) -> bool:

@@ -15,6 +15,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import MIN_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.stream_specs import AsyncFunctionSpec
+from flowsql_core.interpreter.object_bytes import object_bytes
 from flowsql_core.record import record
 from flowsql_core.stream.async_functions import AsyncRetryStrategy
 from flowsql_runtime.operators.base import Int64s, OperatorContext, OperatorSnapshot
@@ -304,16 +305,10 @@ class AsyncWaitOperator(ObjectOperator[AsyncFunctionSpec]):
 
     def _pickled(self, entry: Entry) -> bytes:
         try:
-            return pickle.dumps((entry.value, entry.time), protocol=5)
-        except Exception:  # pickle raises many kinds; functions and local classes need more
-            try:
-                import cloudpickle
-
-                found: bytes = cloudpickle.dumps((entry.value, entry.time))
-            except Exception as error:
-                raise ExecutionError(
-                    "state-not-serializable",
-                    f"an element in flight cannot be saved: {type(error).__name__}: {error}",
-                    hint="hand plain values to asynchronous functions",
-                ) from error
-            return found
+            return object_bytes((entry.value, entry.time))
+        except Exception as error:  # pickle raises many kinds
+            raise ExecutionError(
+                "state-not-serializable",
+                f"an element in flight cannot be saved: {type(error).__name__}: {error}",
+                hint="hand plain values to asynchronous functions",
+            ) from error

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.rank_specs import OrderKeys
+from flowsql_core.interpreter.object_bytes import object_bytes
 from flowsql_runtime.network.spill import SpillSpace
 from flowsql_runtime.operators.bounded.order import Words, sort_words
 from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
@@ -113,17 +114,11 @@ def in_turn(inputs: Sequence[SortedElements | None]) -> Iterator[tuple[int, Elem
 
 def _pickled(element: tuple[Any, Any]) -> bytes:
     try:
-        return pickle.dumps(element, protocol=5)
-    except Exception:  # pickle raises many kinds; functions and local classes need more
-        try:
-            import cloudpickle
-
-            found: bytes = cloudpickle.dumps(element)
-        except Exception as error:
-            raise ExecutionError(
-                "element-not-serializable",
-                f"an element cannot be sorted by its key: {type(error).__name__}: {error}: {element[1]!r:.200}",
-                hint="batch mode sorts the elements of keyed streams, in files where memory is short; emit plain "
-                "values, or run the job with RuntimeExecutionMode.STREAMING",
-            ) from error
-        return found
+        return object_bytes(element)
+    except Exception as error:  # pickle raises many kinds
+        raise ExecutionError(
+            "element-not-serializable",
+            f"an element cannot be sorted by its key: {type(error).__name__}: {error}: {element[1]!r:.200}",
+            hint="batch mode sorts the elements of keyed streams, in files where memory is short; emit plain "
+            "values, or run the job with RuntimeExecutionMode.STREAMING",
+        ) from error
